@@ -1,1 +1,47 @@
-//! model
+//! The pure heart of Consort: its words as types, its state, and every decision about them.
+//!
+//! Owns the vocabulary (profiles, agents, turns, items, asks), the commands and events, [`State::apply`], and the
+//! decisions that turn a command into events or a [`Refusal`]. Leaves all I/O, time and randomness to its callers:
+//! a timestamp and fresh ids are arguments here. The daemon and every client run this same code, so that a replica
+//! cannot drift from what it mirrors.
+//!
+//! Invariant: state changes by [`State::apply`] alone, and `apply` never fails; whether an event may happen is
+//! decided before, in [`decide`], [`policy`] and [`transcript`].
+#![deny(missing_docs)]
+
+pub mod agent;
+pub mod ask;
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod ids;
+pub mod item;
+pub mod limits;
+pub mod policy;
+pub mod profile;
+pub mod relation;
+pub mod session;
+pub mod signal;
+pub mod state;
+pub mod transcript;
+
+pub use agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status, Turn, TurnOutcome};
+pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledBy, Settlement};
+pub use command::{Actor, CreateAgent, Refusal};
+pub use event::{Event, Stamped};
+pub use ids::{
+    AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, ToolCallId, TurnId, WorkspaceId,
+};
+pub use item::{
+    Attachment, Diff, Item, ItemBody, NoticeLevel, PlanEntry, PlanStatus, ToolCall, ToolKind, ToolStatus,
+};
+pub use limits::Limits;
+pub use policy::{PermissionMode, Rule, RuleScope};
+pub use profile::{Availability, DriverKind, EnvironmentChange, Profile, ProfileSummary};
+pub use relation::Relation;
+pub use session::{Choice, SessionInfo, SessionOption, SlashCommand, Usage};
+pub use signal::Signal;
+pub use state::State;
+
+/// The version of everything this crate serialises. A reader refuses what is newer than itself.
+pub const MODEL_VERSION: u32 = 1;

@@ -1,0 +1,561 @@
+//! Decisions about the team: a command and the state go in, events or a [`Refusal`] come out.
+//!
+//! Every check stands here and comes before any side effect, so a refused command leaves nothing behind. What an
+//! agent's process must be told follows from the events and is the hub's business.
+
+use std::collections::BTreeSet;
+
+use uuid::Uuid;
+
+use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status, TurnOutcome};
+use crate::ask::{Answer, Ask, AskBody, SettledBy};
+use crate::command::{Actor, CreateAgent, Refusal};
+use crate::event::{AgentEvent, Event};
+use crate::ids::{AgentId, AskId, PromptId, RuleId, Timestamp, TurnId};
+use crate::item::NoticeLevel;
+use crate::limits::Limits;
+use crate::policy;
+use crate::relation::{Relation, TaskResult};
+use crate::state::State;
+use crate::transcript::Writer;
+
+/// Longest name an agent may have, in characters.
+const MAX_NAME: usize = 64;
+
+/// May this agent be created, and as what. Asking again with the same id changes nothing.
+pub fn create(
+    state: &State,
+    actor: Actor,
+    request: &CreateAgent,
+    at: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    if let Some(existing) = state.agents.get(&request.id) {
+        let same = existing.profile == request.profile && existing.created_by == actor.agent();
+        return if same { Ok(vec![]) } else { Err(Refusal::IdTaken { id: request.id }) };
+    }
+    if !state.has_profile(&request.profile) {
+        return Err(Refusal::NoSuchProfile { wanted: request.profile.to_string() });
+    }
+    check_relation(state, actor, &request.relation)?;
+    let base = match &request.name {
+        Some(name) => valid_name(name)?,
+        None => request.profile.to_string(),
+    };
+    let record = Agent {
+        id: request.id,
+        name: free_name(state, &base, request.name.is_none()),
+        profile: request.profile.clone(),
+        driver: request.driver,
+        cwd: request.cwd.clone(),
+        created_by: actor.agent(),
+        relation: request.relation.clone(),
+        created_at: at,
+        lifecycle: Lifecycle::Starting,
+        generation: 1,
+        crashes: vec![],
+        permissions: request.permissions,
+        turn: None,
+        last_outcome: None,
+        queue: request.prompt.clone().into_iter().collect(),
+        taken: Default::default(),
+        asks: vec![],
+        session: None,
+        options: vec![],
+        commands: vec![],
+        plan: vec![],
+        usage: Default::default(),
+        title: None,
+        cursor: Default::default(),
+    };
+    Ok(vec![Event::of(request.id, AgentEvent::Created { record: Box::new(record) })])
+}
+
+/// The one predicate for the limits on companions and sub-agents.
+fn check_relation(state: &State, actor: Actor, relation: &Relation) -> Result<(), Refusal> {
+    let Some(bound_to) = relation.bound_to() else { return Ok(()) };
+    let creator = state.agent(bound_to)?;
+    if creator.is_closed() {
+        return Err(Refusal::Closed { name: creator.name.clone() });
+    }
+    if let Some(asker) = actor.agent()
+        && asker != bound_to
+    {
+        return Err(Refusal::NotAllowed {
+            reason: "an agent creates companions and sub-agents for itself only".into(),
+        });
+    }
+    let limits = &state.limits;
+    let reached = |limit: u32, what: &str| Err(Refusal::LimitReached { limit, what: what.to_owned() });
+    match relation {
+        Relation::Primary => Ok(()),
+        Relation::Companion { owner } => {
+            if creator.relation.owner().is_some() {
+                return Err(Refusal::CompanionOfCompanion);
+            }
+            if companions(state, *owner).count() >= limits.companions_per_owner as usize {
+                return reached(limits.companions_per_owner, "companions of one agent");
+            }
+            Ok(())
+        }
+        Relation::SubAgent { parent, .. } => {
+            if creator.relation.owner().is_some() {
+                return Err(Refusal::NotAllowed {
+                    reason: "a companion cannot have sub-agents; ask its owner to spawn one".into(),
+                });
+            }
+            if depth(state, *parent) >= limits.subagent_depth {
+                return reached(limits.subagent_depth, "how deep sub-agents may nest");
+            }
+            let unsettled = |agent: &&Agent| holds_slot(agent);
+            let all = state.agents.values().filter(unsettled).count();
+            let of_parent = state
+                .agents
+                .values()
+                .filter(unsettled)
+                .filter(|a| a.relation.parent() == Some(*parent))
+                .count();
+            if of_parent >= limits.subagents_per_parent as usize {
+                return reached(limits.subagents_per_parent, "unfinished sub-agents of one agent");
+            }
+            if all >= limits.subagents_total as usize {
+                return reached(limits.subagents_total, "unfinished sub-agents in all");
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether it is a sub-agent whose task is not over. A finished one frees its slot.
+pub fn holds_slot(agent: &Agent) -> bool {
+    matches!(agent.relation, Relation::SubAgent { result: None, .. }) && !agent.is_closed()
+}
+
+/// How many parents stand above an agent.
+pub fn depth(state: &State, id: AgentId) -> u32 {
+    let mut depth = 0;
+    let mut seen = BTreeSet::from([id]);
+    let mut next = state.agents.get(&id).and_then(|agent| agent.relation.parent());
+    while let Some(parent) = next.filter(|parent| seen.insert(*parent)) {
+        depth += 1;
+        next = state.agents.get(&parent).and_then(|agent| agent.relation.parent());
+    }
+    depth
+}
+
+/// The companions of an agent that are not closed.
+pub fn companions(state: &State, owner: AgentId) -> impl Iterator<Item = &Agent> {
+    state.agents.values().filter(move |agent| !agent.is_closed() && agent.relation.owner() == Some(owner))
+}
+
+fn valid_name(name: &str) -> Result<String, Refusal> {
+    let name = name.trim();
+    let fits = !name.is_empty() && name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control);
+    if fits && name.parse::<AgentId>().is_err() {
+        return Ok(name.to_owned());
+    }
+    Err(Refusal::Invalid {
+        reason: format!("an agent's name is 1 to {MAX_NAME} printable characters and not an id"),
+    })
+}
+
+/// The name itself if no open agent has it, else the first of `name-2`, `name-3`, ... that is free.
+/// A made-up name is numbered from the start.
+fn free_name(state: &State, base: &str, numbered: bool) -> String {
+    let taken: BTreeSet<&str> =
+        state.agents.values().filter(|agent| !agent.is_closed()).map(|agent| agent.name.as_str()).collect();
+    if !numbered && !taken.contains(base) {
+        return base.to_owned();
+    }
+    let first = if numbered { 1u32 } else { 2 };
+    (first..).map(|n| format!("{base}-{n}")).find(|name| !taken.contains(name.as_str())).unwrap_or_default()
+}
+
+/// Gives an agent another name.
+pub fn rename(state: &State, id: AgentId, name: &str) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    let name = valid_name(name)?;
+    if agent.name == name {
+        return Ok(vec![]);
+    }
+    if state.agents.values().any(|other| other.id != id && !other.is_closed() && other.name == name) {
+        return Err(Refusal::Invalid { reason: format!("another agent is already called `{name}`") });
+    }
+    Ok(vec![Event::of(id, AgentEvent::Renamed { name })])
+}
+
+/// Accepts a prompt into the queue. The same prompt again changes nothing.
+pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    if agent.knows_prompt(prompt.id) {
+        return Ok(vec![]);
+    }
+    check_open(agent)?;
+    if !state.has_profile(&agent.profile) {
+        return Err(Refusal::ProfileRemoved { profile: agent.profile.clone() });
+    }
+    if let Lifecycle::Failed(Failure { parked: true, .. }) = agent.lifecycle {
+        return Err(Refusal::Parked { name: agent.name.clone() });
+    }
+    if prompt.text.trim().is_empty() && prompt.attachments.is_empty() {
+        return Err(Refusal::Invalid { reason: "the prompt is empty; give some text".into() });
+    }
+    if agent.queue.len() >= state.limits.queued_prompts as usize {
+        return Err(Refusal::LimitReached {
+            limit: state.limits.queued_prompts,
+            what: format!("prompts waiting for `{}`", agent.name),
+        });
+    }
+    Ok(vec![Event::of(id, AgentEvent::PromptQueued { prompt: prompt.clone() })])
+}
+
+/// Changes the text of a prompt that still waits, or drops it where the text is none.
+pub fn edit_queued(
+    state: &State,
+    id: AgentId,
+    prompt: PromptId,
+    text: Option<&str>,
+) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    if !agent.queue.iter().any(|waiting| waiting.id == prompt) {
+        let reason = "that prompt does not wait any more: it was delivered or dropped".to_owned();
+        return Err(Refusal::Invalid { reason });
+    }
+    let change = match text {
+        Some(text) => AgentEvent::PromptEdited { prompt, text: text.to_owned() },
+        None => AgentEvent::PromptDropped { prompt },
+    };
+    Ok(vec![Event::of(id, change)])
+}
+
+/// How many prompts at the front of the queue make the next turn: one from a person, or all agents' messages up to
+/// the next one from a person.
+pub fn next_delivery(agent: &Agent) -> usize {
+    let from_agent = |prompt: &&Prompt| matches!(prompt.origin, PromptOrigin::Agent { .. });
+    let messages = agent.queue.iter().take_while(from_agent).count();
+    if messages > 0 { messages } else { agent.queue.len().min(1) }
+}
+
+/// The prompts that the next turn takes, if a turn can begin now.
+pub fn deliverable(agent: &Agent) -> Option<Vec<Prompt>> {
+    let ready = matches!(agent.lifecycle, Lifecycle::Ready) && agent.turn.is_none();
+    let count = next_delivery(agent);
+    (ready && count > 0).then(|| agent.queue.iter().take(count).cloned().collect())
+}
+
+/// Begins a turn with the prompts of [`deliverable`].
+pub fn start_turn(agent: &Agent, turn: TurnId, prompts: &[Prompt], at: Timestamp) -> Vec<AgentEvent> {
+    let mut writer = Writer::new(agent, at);
+    writer.start_turn(turn, prompts);
+    writer.finish()
+}
+
+/// Whom an interrupt of `id` reaches: itself and its unfinished sub-agents at every depth, being started or running;
+/// deepest first, so that no parent goes on by itself because its child ended.
+pub fn interrupt_targets(state: &State, id: AgentId) -> Vec<AgentId> {
+    let mut targets = descendants(state, id, |agent| agent.relation.parent());
+    targets.retain(|target| state.agents.get(target).is_some_and(|agent| !agent.is_closed()));
+    targets.reverse();
+    targets
+}
+
+/// `id` and everything bound to it by `link`, parents before children.
+fn descendants(state: &State, id: AgentId, link: impl Fn(&Agent) -> Option<AgentId>) -> Vec<AgentId> {
+    let mut found = vec![id];
+    let mut seen = BTreeSet::from([id]);
+    let mut next = 0;
+    while next < found.len() {
+        let above = found[next];
+        let below = state.agents.values().filter(|agent| link(agent) == Some(above)).map(|agent| agent.id);
+        found.extend(below.filter(|id| seen.insert(*id)));
+        next += 1;
+    }
+    found
+}
+
+/// What an interrupt does to one agent: its turn is told to stop, and an agent that is still being started loses the
+/// prompts it was started for.
+pub fn interrupt(agent: &Agent) -> Vec<AgentEvent> {
+    match (&agent.lifecycle, &agent.turn) {
+        (Lifecycle::Starting, _) => {
+            agent.queue.iter().map(|prompt| AgentEvent::PromptDropped { prompt: prompt.id }).collect()
+        }
+        (_, Some(turn)) if !turn.interrupted => vec![AgentEvent::TurnInterrupted],
+        _ => vec![],
+    }
+}
+
+/// Who may close whom: a person anyone, an agent only those it created.
+pub fn may_close(state: &State, actor: Actor, id: AgentId) -> Result<(), Refusal> {
+    let target = state.agent(id)?;
+    match actor {
+        Actor::Person => Ok(()),
+        Actor::Agent(asker) if target.created_by == Some(asker) => Ok(()),
+        Actor::Agent(_) => {
+            Err(Refusal::NotAllowed { reason: "an agent may close only agents that it created".into() })
+        }
+    }
+}
+
+/// Closes an agent with all that is bound to it: companions and sub-agents first, at every depth. Closing a closed
+/// agent changes nothing.
+pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
+    may_close(state, actor, id)?;
+    let mut closing = descendants(state, id, |agent| agent.relation.bound_to());
+    closing.reverse();
+    let mut events = Vec::new();
+    for id in closing {
+        let agent = state.agent(id)?;
+        if agent.is_closed() {
+            continue;
+        }
+        let mut writer = Writer::new(agent, at);
+        end_process(&mut writer, agent, TurnOutcome::Interrupted);
+        if holds_slot(agent) {
+            writer.push(AgentEvent::TaskSettled { result: TaskResult::Closed });
+        }
+        writer.push(AgentEvent::Closed);
+        events.extend(writer.finish().into_iter().map(|change| Event::of(id, change)));
+    }
+    Ok(events)
+}
+
+/// What the end of a process ends: the text being written, open asks, the turn.
+fn end_process(writer: &mut Writer, agent: &Agent, outcome: TurnOutcome) {
+    writer.end_text();
+    writer.settle_all(SettledBy::AgentEnded);
+    if agent.turn.is_some() {
+        writer.push(AgentEvent::TurnEnded { outcome });
+    }
+}
+
+/// Starts a closed or failed agent again; it takes up its session where it can.
+pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    if !state.has_profile(&agent.profile) {
+        return Err(Refusal::ProfileRemoved { profile: agent.profile.clone() });
+    }
+    if agent.wants_process() {
+        return Err(Refusal::WrongStatus {
+            name: agent.name.clone(),
+            status: agent.status().words().to_owned(),
+            action: "reopened".to_owned(),
+        });
+    }
+    if agent.is_closed()
+        && let Some(owner) = agent.relation.owner()
+    {
+        if state.agent(owner)?.is_closed() {
+            return Err(Refusal::NotAllowed { reason: "its owner is closed; reopen the owner first".into() });
+        }
+        if companions(state, owner).count() >= state.limits.companions_per_owner as usize {
+            let limit = state.limits.companions_per_owner;
+            return Err(Refusal::LimitReached { limit, what: "companions of one agent".into() });
+        }
+    }
+    let mut events = Vec::new();
+    let name = free_name_for(state, agent);
+    if name != agent.name {
+        events.push(Event::of(id, AgentEvent::Renamed { name }));
+    }
+    events.push(Event::of(id, AgentEvent::Starting { generation: agent.generation + 1 }));
+    Ok(events)
+}
+
+/// Its own name, unless another open agent took it meanwhile.
+fn free_name_for(state: &State, agent: &Agent) -> String {
+    let taken = state
+        .agents
+        .values()
+        .any(|other| other.id != agent.id && !other.is_closed() && other.name == agent.name);
+    if taken { free_name(state, &agent.name, false) } else { agent.name.clone() }
+}
+
+/// A process ended that should not have, or could not be started.
+pub fn fail(agent: &Agent, mut failure: Failure, limits: &Limits, at: Timestamp) -> Vec<AgentEvent> {
+    if !agent.wants_process() {
+        return vec![];
+    }
+    let recent = agent.crashes.iter().filter(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS).count();
+    failure.parked = recent + 1 >= limits.crashes_before_parking as usize;
+    let mut writer = Writer::new(agent, at);
+    end_process(&mut writer, agent, TurnOutcome::Failed { message: failure.message.clone() });
+    writer.notice(NoticeLevel::Error, failure.message.clone());
+    if holds_slot(agent) {
+        writer
+            .push(AgentEvent::TaskSettled { result: TaskResult::Failed { reason: failure.message.clone() } });
+    }
+    writer.push(AgentEvent::Failed { failure });
+    writer.finish()
+}
+
+/// The open ask that a person means: by id or by a unique beginning or end of it.
+pub fn find_ask<'a>(state: &'a State, wanted: &str) -> Result<(&'a Agent, &'a Ask), Refusal> {
+    let open = state.inbox();
+    let short = wanted.to_ascii_lowercase();
+    let fits = |id: AskId| {
+        let id = id.to_string();
+        id == short || (short.len() >= 4 && (id.starts_with(&short) || id.ends_with(&short)))
+    };
+    let mut found = open.into_iter().filter(|(_, ask)| fits(ask.id));
+    let first = found.next().ok_or_else(|| Refusal::NotOpen { wanted: wanted.to_owned() })?;
+    if found.next().is_some() {
+        let reason = format!("`{wanted}` fits more than one open request; give more of the id");
+        return Err(Refusal::Invalid { reason });
+    }
+    Ok(first)
+}
+
+/// Checks an answer against what was asked. An agent can answer nothing.
+pub fn check_answer(actor: Actor, body: &AskBody, answer: &Answer) -> Result<(), Refusal> {
+    if actor != Actor::Person {
+        return Err(Refusal::NotAllowed { reason: "only a person answers approvals and questions".into() });
+    }
+    let wrong = |reason: String| Err(Refusal::WrongAnswer { reason });
+    match (body, answer) {
+        (AskBody::Approval { options, .. }, Answer::Choose { option }) => {
+            if options.iter().any(|offered| offered.id == *option) {
+                return Ok(());
+            }
+            let offered = options.iter().map(|offered| offered.id.as_str()).collect::<Vec<_>>().join(", ");
+            wrong(format!("the agent offers no `{option}`, only: {offered}"))
+        }
+        (AskBody::Approval { .. }, Answer::Reply { .. }) => {
+            wrong("this is an approval: allow or deny it".to_owned())
+        }
+        (AskBody::Question(_), Answer::Allow { .. } | Answer::Choose { .. }) => {
+            wrong("this is a question: answer it with a text, or deny it".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Settles an open ask with a person's answer, and sets the rule that the answer asks for.
+pub fn answer(
+    agent: &Agent,
+    ask: AskId,
+    answer: &Answer,
+    at: Timestamp,
+    fresh: &mut dyn FnMut() -> Uuid,
+) -> Result<Vec<Event>, Refusal> {
+    let open = agent
+        .asks
+        .iter()
+        .find(|open| open.id == ask)
+        .ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
+    check_answer(Actor::Person, &open.body, answer)?;
+    let mut writer = Writer::new(agent, at);
+    writer.settle(open, Some(answer.clone()), SettledBy::Person);
+    let mut events: Vec<Event> =
+        writer.finish().into_iter().map(|change| Event::of(agent.id, change)).collect();
+    if let (AskBody::Approval { tool, .. }, Answer::Allow { scope }) = (&open.body, answer)
+        && let Some(rule) = policy::rule_for(agent, tool, *scope, RuleId::new(fresh()), at)
+    {
+        events.push(Event::RuleAdded { rule });
+    }
+    Ok(events)
+}
+
+/// Ends a sub-agent's task with its result and wakes the parent with it.
+pub fn settle_task(
+    state: &State,
+    child: AgentId,
+    result: TaskResult,
+    prompt: PromptId,
+    at: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(child)?;
+    let Relation::SubAgent { parent, result: None, .. } = &agent.relation else { return Ok(vec![]) };
+    let text = match &result {
+        TaskResult::Yielded { text } => format!("Sub-agent {} is done:\n{text}", agent.name),
+        TaskResult::Failed { reason } => format!("Sub-agent {} failed: {reason}", agent.name),
+        TaskResult::Closed => format!("Sub-agent {} was closed before it gave a result.", agent.name),
+    };
+    let mut events = vec![Event::of(child, AgentEvent::TaskSettled { result })];
+    if state.agent(*parent).is_ok_and(|parent| !parent.is_closed()) {
+        let origin = PromptOrigin::Agent { agent: child };
+        let prompt = Prompt { id: prompt, origin, text, attachments: vec![], at };
+        events.push(Event::of(*parent, AgentEvent::PromptQueued { prompt }));
+    }
+    Ok(events)
+}
+
+fn check_open(agent: &Agent) -> Result<(), Refusal> {
+    if agent.status() == Status::Closed {
+        return Err(Refusal::Closed { name: agent.name.clone() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Small makers for the tests of this crate.
+
+    use super::*;
+    use crate::ids::{ProfileId, ToolCallId};
+    use crate::item::{ToolCall, ToolKind, ToolStatus};
+    use crate::policy::PermissionMode;
+    use crate::profile::{Availability, DriverKind, Profile};
+
+    pub fn uuid(n: u128) -> Uuid {
+        Uuid::from_u128(n)
+    }
+
+    pub fn tool(kind: ToolKind, title: &str) -> ToolCall {
+        ToolCall {
+            id: ToolCallId::new("t1"),
+            tool: kind,
+            title: title.into(),
+            status: ToolStatus::Pending,
+            input: serde_json::Value::Null,
+            output: String::new(),
+            raw_output: serde_json::Value::Null,
+            diffs: vec![],
+            locations: vec![],
+            meta: serde_json::Value::Null,
+        }
+    }
+
+    pub fn request(n: u128, relation: Relation) -> CreateAgent {
+        CreateAgent {
+            id: AgentId::new(uuid(n)),
+            name: None,
+            profile: ProfileId::new("p"),
+            driver: DriverKind::Acp,
+            cwd: "/work".into(),
+            relation,
+            permissions: PermissionMode::Default,
+            prompt: None,
+        }
+    }
+
+    pub fn state() -> State {
+        let profile = Profile {
+            id: ProfileId::new("p"),
+            name: "p".into(),
+            driver: DriverKind::Acp,
+            command: None,
+            args: vec![],
+            environment: vec![],
+            default_model: None,
+            default_permissions: PermissionMode::Default,
+        };
+        State { profiles: vec![profile.summary(Availability::Unknown, true)], ..State::default() }
+    }
+
+    pub fn apply(state: &mut State, events: Vec<Event>) {
+        for event in events {
+            let stamped =
+                crate::event::Stamped { seq: state.seq + 1, at: Timestamp(state.seq as i64), event };
+            state.apply(&stamped);
+        }
+    }
+
+    pub fn agent(n: u128) -> Agent {
+        let mut state = state();
+        let events = create(&state, Actor::Person, &request(n, Relation::Primary), Timestamp(0)).unwrap();
+        apply(&mut state, events);
+        let mut agent = state.agents.into_values().next().unwrap();
+        agent.lifecycle = Lifecycle::Ready;
+        agent
+    }
+}

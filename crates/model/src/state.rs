@@ -1,0 +1,242 @@
+//! The state of the whole team and the one way it changes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Lifecycle, Turn, Writing};
+use crate::ask::Ask;
+use crate::command::Refusal;
+use crate::event::{AgentEvent, Event, Stamped};
+use crate::ids::{AgentId, ProfileId, RuleId, Timestamp};
+use crate::item::ItemBody;
+use crate::limits::Limits;
+use crate::policy::Rule;
+use crate::profile::ProfileSummary;
+use crate::relation::Relation;
+
+/// How many taken prompts an agent remembers, to recognise one that is sent again.
+const REMEMBERED_PROMPTS: usize = 64;
+
+/// Everything but the transcripts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct State {
+    /// The number of the last event applied.
+    pub seq: u64,
+    /// All agents, closed ones too.
+    pub agents: BTreeMap<AgentId, Agent>,
+    /// All rules.
+    pub rules: BTreeMap<RuleId, Rule>,
+    /// All profiles, without their secrets.
+    pub profiles: Vec<ProfileSummary>,
+    /// The limits in force.
+    pub limits: Limits,
+}
+
+impl State {
+    /// Takes in one event. Events arrive in order and were decided before; an event about an agent that is not there
+    /// changes nothing.
+    pub fn apply(&mut self, stamped: &Stamped) {
+        self.seq = stamped.seq;
+        match &stamped.event {
+            Event::Agent { agent, change: AgentEvent::Created { record } } => {
+                self.agents.insert(*agent, (**record).clone());
+            }
+            Event::Agent { agent, change } => {
+                if let Some(agent) = self.agents.get_mut(agent) {
+                    agent.apply(change, stamped.at);
+                }
+            }
+            Event::RuleAdded { rule } => {
+                self.rules.insert(rule.id, rule.clone());
+            }
+            Event::RuleRemoved { rule } => {
+                self.rules.remove(rule);
+            }
+            Event::ProfilesChanged { profiles } => self.profiles.clone_from(profiles),
+        }
+    }
+
+    /// The agent with this id.
+    pub fn agent(&self, id: AgentId) -> Result<&Agent, Refusal> {
+        self.agents.get(&id).ok_or_else(|| Refusal::NoSuchAgent { wanted: id.to_string() })
+    }
+
+    /// The agent that a person means: by id, by name, or by a unique prefix or suffix of the id.
+    ///
+    /// An open agent wins over closed ones, since names are unique among open agents only.
+    pub fn find(&self, wanted: &str) -> Result<&Agent, Refusal> {
+        if let Ok(id) = wanted.parse::<AgentId>() {
+            return self.agent(id);
+        }
+        let by_name: Vec<&Agent> = self.agents.values().filter(|agent| agent.name == wanted).collect();
+        if let Some(agent) = one_or_open(&by_name) {
+            return Ok(agent);
+        }
+        let short = wanted.to_ascii_lowercase();
+        let by_id: Vec<&Agent> = self
+            .agents
+            .values()
+            .filter(|agent| {
+                let id = agent.id.to_string();
+                short.len() >= 4 && (id.starts_with(&short) || id.ends_with(&short))
+            })
+            .collect();
+        if let Some(agent) = one_or_open(&by_id) {
+            return Ok(agent);
+        }
+        let candidates = if by_name.is_empty() { by_id } else { by_name };
+        if candidates.is_empty() {
+            return Err(Refusal::NoSuchAgent { wanted: wanted.to_owned() });
+        }
+        let matches = candidates.iter().map(|agent| agent.id.to_string()).collect::<Vec<_>>().join(", ");
+        Err(Refusal::AmbiguousAgent { wanted: wanted.to_owned(), matches })
+    }
+
+    /// Whether there is such a profile.
+    pub fn has_profile(&self, id: &ProfileId) -> bool {
+        self.profiles.iter().any(|profile| profile.id == *id)
+    }
+
+    /// All open approvals and questions of all agents, oldest first.
+    pub fn inbox(&self) -> Vec<(&Agent, &Ask)> {
+        let mut open: Vec<_> =
+            self.agents.values().flat_map(|agent| agent.asks.iter().map(move |ask| (agent, ask))).collect();
+        open.sort_by_key(|(_, ask)| (ask.at, ask.id));
+        open
+    }
+}
+
+/// The only one, or the only one that is not closed.
+fn one_or_open<'a>(agents: &[&'a Agent]) -> Option<&'a Agent> {
+    if let [agent] = agents {
+        return Some(agent);
+    }
+    let mut open = agents.iter().filter(|agent| !agent.is_closed());
+    let first = open.next()?;
+    open.next().is_none().then_some(*first)
+}
+
+impl Agent {
+    /// Takes in one event of this agent. Also run by a client that holds one agent without the rest.
+    pub fn apply(&mut self, change: &AgentEvent, at: Timestamp) {
+        match change {
+            AgentEvent::Created { record } => self.clone_from(record),
+            AgentEvent::Renamed { name } => self.name.clone_from(name),
+            AgentEvent::Rebound { profile, driver } => {
+                self.profile = profile.clone();
+                self.driver = *driver;
+            }
+            AgentEvent::Starting { generation } => {
+                self.generation = *generation;
+                self.lifecycle = Lifecycle::Starting;
+            }
+            AgentEvent::Ready { session } => {
+                self.lifecycle = Lifecycle::Ready;
+                self.session = Some(session.clone());
+            }
+            AgentEvent::Failed { failure } => {
+                self.crashes.retain(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS);
+                self.crashes.push(at);
+                self.lifecycle = Lifecycle::Failed(failure.clone());
+                self.turn = None;
+            }
+            AgentEvent::Closed => {
+                self.lifecycle = Lifecycle::Closed { at };
+                self.turn = None;
+                self.crashes.clear();
+                self.options.clear();
+                self.commands.clear();
+            }
+            AgentEvent::PromptQueued { prompt } => self.queue.push_back(prompt.clone()),
+            AgentEvent::PromptEdited { prompt, text } => {
+                if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.id == *prompt) {
+                    waiting.text.clone_from(text);
+                }
+            }
+            AgentEvent::PromptDropped { prompt } => self.take(*prompt),
+            AgentEvent::TurnStarted { turn, prompts } => {
+                for prompt in prompts {
+                    self.take(*prompt);
+                }
+                self.turn = Some(Turn { id: *turn, started_at: at, interrupted: false, stalled: false });
+                self.cursor.tools.clear();
+                self.cursor.plan = None;
+            }
+            AgentEvent::TurnInterrupted => {
+                if let Some(turn) = &mut self.turn {
+                    turn.interrupted = true;
+                }
+            }
+            AgentEvent::TurnStalled { stalled } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.stalled = *stalled;
+                }
+            }
+            AgentEvent::TurnEnded { outcome } => {
+                self.turn = None;
+                self.last_outcome = Some(outcome.clone());
+            }
+            AgentEvent::Asked { ask } => self.asks.push(ask.clone()),
+            AgentEvent::Settled { ask, .. } => self.asks.retain(|open| open.id != *ask),
+            AgentEvent::PlanChanged { plan } => self.plan.clone_from(plan),
+            AgentEvent::UsageChanged { usage } => self.usage = *usage,
+            AgentEvent::OptionsChanged { options } => self.options.clone_from(options),
+            AgentEvent::CommandsChanged { commands } => self.commands.clone_from(commands),
+            AgentEvent::TitleChanged { title } => self.title = Some(title.clone()),
+            AgentEvent::PermissionsChanged { permissions } => self.permissions = *permissions,
+            AgentEvent::TaskSettled { result } => {
+                if let Relation::SubAgent { result: slot, .. } = &mut self.relation {
+                    *slot = Some(result.clone());
+                }
+            }
+            AgentEvent::ItemAdded { .. }
+            | AgentEvent::ItemChanged { .. }
+            | AgentEvent::TextAppended { .. }
+            | AgentEvent::TextDone { .. } => self.cursor.apply(change),
+        }
+    }
+
+    /// Takes a prompt out of the queue and remembers it.
+    fn take(&mut self, prompt: crate::ids::PromptId) {
+        self.queue.retain(|waiting| waiting.id != prompt);
+        self.taken.push_back(prompt);
+        if self.taken.len() > REMEMBERED_PROMPTS {
+            self.taken.pop_front();
+        }
+    }
+}
+
+impl crate::agent::Cursor {
+    /// Follows one event of the transcript; others leave it alone.
+    pub fn apply(&mut self, change: &AgentEvent) {
+        match change {
+            AgentEvent::ItemAdded { item } => {
+                self.items = item.index.0 + 1;
+                match &item.body {
+                    ItemBody::Text { text } | ItemBody::Thinking { text } if !item.done => {
+                        self.writing = Some(Writing {
+                            index: item.index,
+                            thinking: matches!(item.body, ItemBody::Thinking { .. }),
+                            len: text.len() as u64,
+                            within: item.within.clone(),
+                        });
+                    }
+                    ItemBody::Tool(call) => {
+                        self.tools.insert(call.id.clone(), item.index);
+                    }
+                    ItemBody::Plan { .. } => self.plan = Some(item.index),
+                    _ => {}
+                }
+            }
+            AgentEvent::TextAppended { text, .. } => {
+                if let Some(writing) = &mut self.writing {
+                    writing.len += text.len() as u64;
+                }
+            }
+            AgentEvent::TextDone { .. } => self.writing = None,
+            _ => {}
+        }
+    }
+}
