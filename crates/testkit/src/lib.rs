@@ -1,1 +1,6 @@
-//! testkit
+//! What tests, benchmarks and demonstrations stand on instead of the outside world.
+//!
+//! [`scripted`] is an agent whose behaviour is written in the prompt. It is a real peer in a real process: nothing
+//! here knows how Consort drives it.
+
+pub mod scripted;
