@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, said};
 
 /// Whether every member of `expected` is in `actual`, deeply; arrays element by element.
-fn holds(actual: &Value, expected: &Value) -> bool {
+pub fn holds(actual: &Value, expected: &Value) -> bool {
     match (actual, expected) {
         (Value::Object(actual), Value::Object(expected)) => {
             expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| holds(actual, value)))
