@@ -1,0 +1,644 @@
+//! The event loop: the one owner of the runner's state.
+//!
+//! Waits for the next event, handles it without blocking, then lets [`Runner::advance`] take whatever step of the child's
+//! life has become due. Timers exist only for what is under way (a start, a stop, a full disk, an absent daemon).
+//!
+//! Invariants: a child is started at most once; an exit record follows when no process of its tree is left; the runner
+//! ends itself only when the daemon has confirmed that record, or when nobody came for it.
+
+use std::future::{Future, pending};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, sleep_until};
+
+use super::child::{Child, Read};
+use super::connection::{Connection, Incoming};
+use super::handshake::{Greeted, greet};
+use super::log;
+use crate::journal::{InputSource, Journal};
+use crate::process;
+use crate::protocol::{Exit, FromRunner, PROTOCOL_VERSION, Refusal, RefusalReason, Stop, ToRunner, Welcome};
+use crate::spec::{Spec, StopLimits, StopStep};
+
+/// How long a runner waits to be told what to start.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long output is awaited from descendants that outlived the child.
+const DRAIN_LIMIT: Duration = Duration::from_millis(500);
+
+/// How often a full disk is tried again.
+const DISK_RETRY: Duration = Duration::from_secs(2);
+
+/// How often SIGKILL is repeated for processes that were started meanwhile.
+const KILL_AGAIN: Duration = Duration::from_millis(100);
+
+/// Peers that may be waiting to say hello.
+const MAX_STRANGERS: usize = 16;
+
+const SCRATCH: usize = 32 << 10;
+const READS_PER_TURN: usize = 8;
+
+/// Enough reads to empty the largest pipe there is.
+const LAST_READS: usize = 2 * (1 << 20) / SCRATCH;
+
+/// How a runner ended.
+pub enum Outcome {
+    /// Nobody needs its files any more.
+    Done,
+    /// The journal still holds what no daemon has confirmed.
+    Left,
+}
+
+/// Where the child's life stands.
+enum Phase {
+    /// Waiting to be told what to start.
+    Unstarted {
+        until: Instant,
+    },
+    /// The child could not be started.
+    StartFailed,
+    Running,
+    /// The child ended by itself; descendants may still be writing.
+    Draining {
+        until: Instant,
+    },
+    /// The tree is asked to end, more firmly with each step.
+    Stopping {
+        step: StopStep,
+        until: Instant,
+        limits: StopLimits,
+    },
+    /// Every process of the tree is being killed.
+    Killing {
+        until: Instant,
+        again: Instant,
+    },
+    /// No process is left; what they wrote is read to its end.
+    Flushing,
+    /// The exit record is in the journal, at this offset.
+    Ended {
+        exit_offset: u64,
+    },
+}
+
+struct Signals {
+    child: SignalStream,
+    terminate: SignalStream,
+    /// Held so that a terminal that goes away, or a Ctrl-C in it, does not end the runner.
+    _ignored: [SignalStream; 2],
+}
+
+pub struct Runner {
+    dir: PathBuf,
+    journal: Journal,
+    signals: Signals,
+    connection: Option<Connection>,
+    child: Option<Child>,
+    phase: Phase,
+    stop_limits: StopLimits,
+    orphan_after: Duration,
+    idle_after: Duration,
+    /// Since when no daemon is connected; means nothing while one is.
+    alone_since: Instant,
+    /// Whether the runner ends with its child instead of waiting for a daemon to confirm it.
+    leaving: bool,
+    confirmed: u64,
+    /// When to try a journal write again that failed.
+    disk_retry: Option<Instant>,
+    scratch: Vec<u8>,
+}
+
+enum Event {
+    Stranger(io::Result<(UnixStream, OwnedSemaphorePermit)>),
+    Greeted(Greeted),
+    Daemon,
+    Stdout,
+    Stderr,
+    Stdin,
+    ChildSignal,
+    Terminate,
+    Deadline,
+}
+
+impl Runner {
+    pub fn new(dir: PathBuf, journal: Journal) -> io::Result<Self> {
+        let signals = Signals {
+            child: signal(SignalKind::child())?,
+            terminate: signal(SignalKind::terminate())?,
+            _ignored: [signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?],
+        };
+        let now = Instant::now();
+        Ok(Self {
+            dir,
+            journal,
+            signals,
+            connection: None,
+            child: None,
+            phase: Phase::Unstarted { until: now + START_LIMIT },
+            stop_limits: StopLimits::default(),
+            orphan_after: Duration::MAX,
+            idle_after: Duration::MAX,
+            alone_since: now,
+            leaving: false,
+            confirmed: 0,
+            disk_retry: None,
+            scratch: vec![0; SCRATCH],
+        })
+    }
+
+    /// Serves until the child is done with.
+    pub async fn run(mut self, listener: UnixListener) -> Outcome {
+        let (greeted_sender, mut greeted) = mpsc::channel(1);
+        let strangers = Arc::new(Semaphore::new(MAX_STRANGERS));
+        loop {
+            if let Some(outcome) = self.advance() {
+                return outcome;
+            }
+            match self.next_event(&listener, &mut greeted, &strangers).await {
+                Event::Stranger(Ok((stream, room))) => {
+                    let greeted = greeted_sender.clone();
+                    drop(tokio::spawn(async move {
+                        greet(stream, greeted).await;
+                        drop(room);
+                    }));
+                }
+                Event::Stranger(Err(error)) => {
+                    log(format_args!("a connection could not be accepted: {error}"));
+                    // The cause (no file descriptors, no memory) does not go away by asking at once.
+                    tokio::time::sleep(KILL_AGAIN).await;
+                }
+                Event::Greeted(greeted) => self.welcome(greeted),
+                Event::Daemon => self.exchange(),
+                Event::Stdout => self.read_stdout(),
+                Event::Stderr => {
+                    if let Some(child) = &mut self.child {
+                        child.read_stderr(&mut self.scratch);
+                    }
+                }
+                Event::Stdin => {
+                    if let Some(child) = &mut self.child {
+                        child.write_stdin(&mut self.scratch);
+                    }
+                }
+                Event::ChildSignal => self.reap(),
+                Event::Terminate => {
+                    self.leaving = true;
+                    self.stop(Stop::default());
+                }
+                Event::Deadline => {}
+            }
+        }
+    }
+
+    async fn next_event(
+        &mut self,
+        listener: &UnixListener,
+        greeted: &mut mpsc::Receiver<Greeted>,
+        strangers: &Arc<Semaphore>,
+    ) -> Event {
+        let deadline = self.deadline();
+        let reads_stdout = self.may_read_stdout();
+        let Self { journal, signals, connection, child, .. } = self;
+        let child = child.as_ref();
+        let stdin = child.filter(|child| child.has_waiting_input()).and_then(|child| child.stdin.as_ref());
+        let stdout = child.filter(|_| reads_stdout).and_then(|child| child.stdout.as_ref());
+        let stderr = child.and_then(|child| child.stderr.as_ref());
+        // An error of a wait is met again, and handled, by the read or write that follows it.
+        tokio::select! {
+            stranger = accept(listener, strangers) => Event::Stranger(stranger),
+            Some(greeted) = greeted.recv() => Event::Greeted(greeted),
+            _ = when(connection.as_ref().map(|connection| connection.ready(journal.end()))) => Event::Daemon,
+            _ = when(stdout.map(|stdout| stdout.readable())) => Event::Stdout,
+            _ = when(stderr.map(|stderr| stderr.readable())) => Event::Stderr,
+            _ = when(stdin.map(|stdin| stdin.writable())) => Event::Stdin,
+            _ = signals.child.recv() => Event::ChildSignal,
+            _ = signals.terminate.recv() => Event::Terminate,
+            () = when(deadline.map(sleep_until)) => Event::Deadline,
+        }
+    }
+
+    /// When something is due although nothing happens.
+    fn deadline(&self) -> Option<Instant> {
+        let of_phase = match self.phase {
+            Phase::Unstarted { until } | Phase::Draining { until } | Phase::Stopping { until, .. } => {
+                Some(until)
+            }
+            Phase::Killing { until, again } => Some(until.min(again)),
+            Phase::Running | Phase::Ended { .. } => self.orphaned_at(),
+            Phase::StartFailed | Phase::Flushing => None,
+        };
+        of_phase.into_iter().chain(self.disk_retry).min()
+    }
+
+    /// When an absent daemon will have been absent for too long, if none comes and the child stays idle.
+    fn orphaned_at(&self) -> Option<Instant> {
+        let child = self.child.as_ref().filter(|_| self.connection.is_none())?;
+        let absent = self.alone_since.checked_add(self.orphan_after)?;
+        match self.phase {
+            Phase::Running => Some(absent.max(child.last_activity.checked_add(self.idle_after)?)),
+            _ => Some(absent),
+        }
+    }
+
+    /// Takes every step of the child's life that is due; returns how the runner ends, if it does.
+    fn advance(&mut self) -> Option<Outcome> {
+        let now = Instant::now();
+        if self.disk_retry.is_some_and(|at| at <= now) {
+            self.store_and_send();
+        }
+        loop {
+            let child = self.child.as_ref();
+            let ended = child.is_some_and(|child| child.exit.is_some());
+            let tree_gone = child.is_some_and(|child| child.tree_gone);
+            let orphaned = self.orphaned_at().is_some_and(|at| at <= now);
+            let next = match self.phase {
+                Phase::Unstarted { .. } if self.leaving => return Some(Outcome::Done),
+                Phase::Unstarted { until } if until <= now => {
+                    log(format_args!("nobody said what to start within {} s", START_LIMIT.as_secs()));
+                    return Some(Outcome::Done);
+                }
+                Phase::StartFailed => return Some(Outcome::Done),
+                Phase::Running if tree_gone => Phase::Flushing,
+                Phase::Running if ended => Phase::Draining { until: now + DRAIN_LIMIT },
+                Phase::Running if orphaned => {
+                    self.leaving = true;
+                    self.stop(Stop::default());
+                    continue;
+                }
+                Phase::Draining { .. } | Phase::Stopping { .. } if tree_gone => Phase::Flushing,
+                Phase::Draining { until }
+                    if until <= now || child.is_some_and(|child| child.stdout.is_none()) =>
+                {
+                    self.kill(self.stop_limits)
+                }
+                Phase::Stopping { step, until, limits } if until <= now || self.nobody_listens() => {
+                    self.stop_step(step.next(), limits)
+                }
+                Phase::Killing { until, .. } if tree_gone || until <= now => {
+                    if !tree_gone {
+                        log(format_args!("some processes of the child could not be ended"));
+                    }
+                    Phase::Flushing
+                }
+                Phase::Killing { until, again } if again <= now => {
+                    process::kill_tree();
+                    Phase::Killing { until, again: now + KILL_AGAIN }
+                }
+                Phase::Flushing => match self.finish_output() {
+                    Some(exit_offset) => Phase::Ended { exit_offset },
+                    None => return None,
+                },
+                Phase::Ended { exit_offset } if self.confirmed > exit_offset => return Some(Outcome::Done),
+                Phase::Ended { .. } if (self.leaving || orphaned) && !self.journal.has_unwritten() => {
+                    self.send();
+                    return Some(Outcome::Left);
+                }
+                _ => return None,
+            };
+            self.phase = next;
+        }
+    }
+
+    /// Whether asking is in vain: the child is gone and nobody is left in its process group to hear a signal.
+    fn nobody_listens(&self) -> bool {
+        self.child.as_ref().is_some_and(|child| child.exit.is_some() && process::group_is_empty(child.pid))
+    }
+
+    /// Begins to end the tree, or hurries the end that is under way.
+    fn stop(&mut self, stop: Stop) {
+        let limits = stop.limits.unwrap_or(self.stop_limits);
+        match self.phase {
+            Phase::Unstarted { .. } => self.leaving = true,
+            Phase::Running | Phase::Draining { .. } => {
+                let step = match (stop.protocol_stop, &mut self.child) {
+                    (Some(bytes), Some(child)) => {
+                        child.give_stop(bytes, &mut self.scratch);
+                        StopStep::Protocol
+                    }
+                    _ => StopStep::Stdin,
+                };
+                self.phase = self.stop_step(step, limits);
+            }
+            Phase::Stopping { step, until, .. } => {
+                let until = until.min(later(Instant::now(), limits.of(step)));
+                self.phase = Phase::Stopping { step, until, limits };
+            }
+            Phase::StartFailed | Phase::Killing { .. } | Phase::Flushing | Phase::Ended { .. } => {}
+        }
+    }
+
+    /// Does what a step of a stop does, or the first one after it that has time to do anything.
+    fn stop_step(&mut self, mut step: StopStep, limits: StopLimits) -> Phase {
+        while step < StopStep::Kill && limits.of(step).is_zero() {
+            step = step.next();
+        }
+        let Some(child) = &mut self.child else { return Phase::Flushing };
+        if step > StopStep::Protocol {
+            child.close_stdin();
+        }
+        let heard = match step {
+            StopStep::Protocol | StopStep::Stdin => true,
+            StopStep::Interrupt => process::signal_group(child.pid, Signal::INT),
+            StopStep::Terminate => process::signal_group(child.pid, Signal::TERM),
+            StopStep::Kill => false,
+        };
+        if heard {
+            Phase::Stopping { step, until: later(Instant::now(), limits.of(step)), limits }
+        } else {
+            self.kill(limits)
+        }
+    }
+
+    fn kill(&mut self, limits: StopLimits) -> Phase {
+        if let Some(child) = &mut self.child {
+            child.close_stdin();
+        }
+        process::kill_tree();
+        let now = Instant::now();
+        // Even a limit of zero leaves the kernel a moment, else no exit would ever be seen.
+        let limit = limits.of(StopStep::Kill).max(KILL_AGAIN);
+        Phase::Killing { until: later(now, limit), again: now + KILL_AGAIN }
+    }
+
+    fn reap(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        let reaped = process::reap(child.pid);
+        child.exit = child.exit.or(reaped.exit);
+        child.tree_gone = reaped.tree_gone;
+        if let Phase::Killing { until, .. } = self.phase
+            && !reaped.tree_gone
+        {
+            // A death may have brought orphans to light that nobody has signalled yet.
+            process::kill_tree();
+            self.phase = Phase::Killing { until, again: Instant::now() + KILL_AGAIN };
+        }
+    }
+
+    /// With all processes gone, journals what is left in the pipes and then the exit; `None` while the disk refuses.
+    fn finish_output(&mut self) -> Option<u64> {
+        if self.journal.has_unwritten() {
+            return None;
+        }
+        for _ in 0..LAST_READS {
+            let child = self.child.as_mut()?;
+            if child.read_stdout(&mut self.journal, &mut self.scratch) != Read::More {
+                break;
+            }
+            self.store_and_send();
+            if self.journal.has_unwritten() {
+                return None;
+            }
+        }
+        let child = self.child.as_mut()?;
+        // Nobody of the tree can write any more, even if a stranger was given the pipe.
+        child.end_stdout(&mut self.journal);
+        child.read_stderr(&mut self.scratch);
+        child.stderr = None;
+        child.close_stdin();
+        let exit_offset = self.journal.append_exit(child.exit.unwrap_or(Exit::Unknown));
+        self.store_and_send();
+        self.journal.release_buffers();
+        Some(exit_offset)
+    }
+
+    /// Whether there is room for more of the child's output.
+    fn may_read_stdout(&self) -> bool {
+        !self.journal.has_unwritten() && !self.journal.is_full()
+    }
+
+    fn read_stdout(&mut self) {
+        for _ in 0..READS_PER_TURN {
+            if !self.may_read_stdout() {
+                return;
+            }
+            let Some(child) = &mut self.child else { return };
+            let read = child.read_stdout(&mut self.journal, &mut self.scratch);
+            self.store_and_send();
+            if read != Read::More {
+                return self.journal.release_buffers();
+            }
+        }
+    }
+
+    /// Writes what was appended to the journal and passes it on to the daemon.
+    fn store_and_send(&mut self) {
+        let up_to_date =
+            self.connection.as_ref().is_some_and(|connection| connection.is_up_to_date(&self.journal));
+        match self.journal.flush() {
+            Ok(batch) => {
+                self.disk_retry = None;
+                if up_to_date
+                    && let Some(connection) = &mut self.connection
+                    && connection.send_batch(batch).is_err()
+                {
+                    self.hang_up();
+                }
+                self.send();
+            }
+            Err(error) => {
+                if self.disk_retry.is_none() {
+                    log(format_args!("the journal could not be written, the child has to wait: {error}"));
+                }
+                self.disk_retry = Some(Instant::now() + DISK_RETRY);
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        if let Some(connection) = &mut self.connection
+            && connection.send(&mut self.journal).is_err()
+        {
+            self.hang_up();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.connection = None;
+        self.alone_since = Instant::now();
+    }
+
+    fn reply(&mut self, message: FromRunner) {
+        if let Some(connection) = &mut self.connection {
+            connection.reply(&message);
+        }
+    }
+
+    fn refuse(&mut self, reason: RefusalReason, message: String) {
+        self.reply(FromRunner::Refused(Refusal { reason, message }));
+    }
+
+    /// Takes a new daemon in place of the one before.
+    fn welcome(&mut self, greeted: Greeted) {
+        let Greeted { stream, hello } = greeted;
+        let next_offset = self.journal.next_offset();
+        let position = match self.journal.locate(hello.from) {
+            Ok(position) => position,
+            Err(error) => return log(format_args!("the journal could not be read: {error}")),
+        };
+        let mut connection = Connection::new(stream, position);
+        if hello.from > next_offset {
+            let message = format!("record {} was asked for, but the next one is {next_offset}", hello.from);
+            connection.reply(&FromRunner::Refused(Refusal { reason: RefusalReason::Offset, message }));
+            // Whether it still hears the reason is the peer's business.
+            return drop(connection.send(&mut self.journal));
+        }
+        let exit = match self.phase {
+            Phase::Ended { exit_offset } if exit_offset < next_offset => {
+                self.child.as_ref().map(|child| child.exit)
+            }
+            _ => None,
+        };
+        connection.reply(&FromRunner::Welcome(Welcome {
+            version: PROTOCOL_VERSION,
+            started: self.child.is_some(),
+            child_pid: self.child.as_ref().map(|child| child.pid.as_raw_pid()),
+            first_offset: self.journal.first_offset(),
+            next_offset,
+            last_input: self.journal.last_input(),
+            exit: exit.map(|exit| exit.unwrap_or(Exit::Unknown)),
+        }));
+        self.connection = Some(connection);
+        self.send();
+    }
+
+    /// Hears the daemon out and sends what it can take.
+    fn exchange(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        match connection.receive(&mut self.scratch, &self.dir) {
+            Ok(Some(incoming)) => incoming.into_iter().for_each(|incoming| self.handle(incoming)),
+            Ok(None) => return self.hang_up(),
+            Err(error) => {
+                log(format_args!("the connection to the daemon ended: {error}"));
+                return self.hang_up();
+            }
+        }
+        self.send();
+    }
+
+    fn handle(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Message(ToRunner::Start(spec)) => self.start(&spec),
+            Incoming::Message(ToRunner::Input { number, bytes }) => {
+                self.input(number, Ok(InputSource::Bytes(&bytes)))
+            }
+            Incoming::LargeInput(spool) => {
+                let source = spool.file.as_ref().map(|file| InputSource::File(file, spool.length));
+                self.input(spool.number, source);
+            }
+            Incoming::Message(ToRunner::Confirm { offset }) => {
+                self.confirmed = self.confirmed.max(offset.min(self.journal.next_offset()));
+                self.journal.confirm(self.confirmed);
+                if self.disk_retry.is_some() {
+                    self.store_and_send();
+                }
+            }
+            Incoming::Message(ToRunner::Stop(stop)) => self.stop(stop),
+            Incoming::Message(ToRunner::StderrTail) => {
+                let text = self.child.as_mut().map(|child| {
+                    child.read_stderr(&mut self.scratch);
+                    child.stderr_tail()
+                });
+                self.reply(FromRunner::StderrTail { text: text.unwrap_or_default() });
+            }
+            // Said once already, when the connection began.
+            Incoming::Message(ToRunner::Hello(_)) => {}
+        }
+    }
+
+    fn start(&mut self, spec: &Spec) {
+        if let Some(child) = &self.child {
+            let child_pid = child.pid.as_raw_pid();
+            return self.reply(FromRunner::Started { child_pid });
+        }
+        let started = process::start(spec)
+            .map_err(|error| error.to_string())
+            .and_then(|started| Child::new(started, spec).map_err(|error| error.to_string()));
+        match started {
+            Ok(child) => {
+                let child_pid = child.pid.as_raw_pid();
+                self.child = Some(child);
+                self.phase = Phase::Running;
+                self.journal.set_limit(spec.journal_bytes);
+                self.stop_limits = spec.stop_limits;
+                self.orphan_after = Duration::from_millis(spec.orphan_after_ms);
+                self.idle_after = Duration::from_millis(spec.idle_after_ms);
+                self.reply(FromRunner::Started { child_pid });
+            }
+            Err(message) => {
+                self.reply(FromRunner::StartFailed { message });
+                self.phase = Phase::StartFailed;
+            }
+        }
+    }
+
+    fn input(&mut self, number: u64, source: Result<InputSource<'_>, &io::Error>) {
+        let last = self.journal.last_input();
+        let Some(child) = &mut self.child else {
+            return self.refuse(
+                RefusalReason::NotStarted,
+                format!("input {number} came before the child was started"),
+            );
+        };
+        if number <= last {
+            return self.reply(FromRunner::InputAck { number });
+        }
+        if !matches!(self.phase, Phase::Running) || child.exit.is_some() {
+            return self.refuse(RefusalReason::Ended, format!("input {number} came after the child's end"));
+        }
+        if number != last + 1 {
+            let message = format!("input {number} came where {} was expected", last + 1);
+            return self.refuse(RefusalReason::InputGap, message);
+        }
+        if child.is_input_full() {
+            let message =
+                format!("input {number} was not taken: the child does not read what it was given before");
+            return self.refuse(RefusalReason::InputFull, message);
+        }
+        let stored = match source {
+            Ok(source) => self.journal.store_input(source).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match stored {
+            Ok(stored) => {
+                child.give_input(stored, &mut self.scratch);
+                self.reply(FromRunner::InputAck { number });
+            }
+            Err(error) => {
+                let message =
+                    format!("input {number} was not taken, it could not be written to disk: {error}");
+                self.refuse(RefusalReason::InputFull, message);
+            }
+        }
+    }
+}
+
+/// Accepts a peer once there is room for it among those that have not said hello.
+async fn accept(
+    listener: &UnixListener,
+    strangers: &Arc<Semaphore>,
+) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
+    let room = Arc::clone(strangers).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, room))
+}
+
+/// Waits for the future if there is one, else for ever.
+async fn when<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+/// A point in time that may be too far away to be counted.
+fn later(now: Instant, duration: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+    now + duration.min(FAR)
+}
