@@ -1,1 +1,157 @@
-//! store
+//! What Consort keeps: the state and the transcripts in SQLite, the profiles and limits in `config.toml`.
+//!
+//! Owns `consort.db`: its schema and migrations, the one writer thread in which every change is decided, committed and
+//! applied, and the pages that are read back. Leaves what may happen to `model` (a change brings its own decision) and
+//! who asks for it to the hub.
+//!
+//! Invariant: decisions are taken one after the other, each against the newest state, and nothing is visible (in the
+//! shared state, to the listener, or in an answer) before it is on disk.
+
+pub mod availability;
+pub mod config;
+mod error;
+mod link;
+mod load;
+mod read;
+mod rows;
+mod schema;
+mod writer;
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use consort_model::{
+    AgentId, Event, Item, ItemIndex, Limits, ProfileSummary, Refusal, Stamped, State, Timestamp,
+};
+
+pub use availability::look_up;
+pub use error::{CommitError, OpenError, ReadError};
+pub use link::{Link, LinkChange};
+pub use read::Page;
+pub use schema::DATABASE_FILE;
+
+/// Called in the writer thread after each commit with its events, in order, and the state they led to.
+///
+/// It must be quick and must not wait for the store. Somebody who took a snapshot meanwhile may be told of events that
+/// the snapshot already holds; their numbers tell.
+pub type Listener = Box<dyn Fn(&[Arc<Stamped>], &State) + Send>;
+
+/// Decides a change against the newest state; the time is the one its events are stamped with.
+pub type Decide = Box<dyn FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send>;
+
+/// The store: cheap to clone, used from any thread.
+#[derive(Clone)]
+pub struct Store {
+    state: Arc<RwLock<State>>,
+    writer: writer::Handle,
+    readers: Arc<read::Readers>,
+}
+
+/// A store that was just opened.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// Every connection between an agent and its runner that was not forgotten.
+    pub links: Vec<Link>,
+}
+
+/// Something that is to happen.
+pub struct Change {
+    /// Decides whether it may, and what exactly it is. Runs in the writer thread: no waiting, no I/O.
+    pub decide: Decide,
+    /// What is committed with it about the agent's runner; written only if the decision was not a refusal.
+    pub link: Option<LinkChange>,
+}
+
+impl Change {
+    /// A change that is all in its decision.
+    pub fn new(
+        decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
+    ) -> Self {
+        Self { decide: Box::new(decide), link: None }
+    }
+
+    /// Commits this with it.
+    #[must_use]
+    pub fn with_link(mut self, link: LinkChange) -> Self {
+        self.link = Some(link);
+        self
+    }
+}
+
+/// A change that is on disk, applied and published.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// The number of its first event; if it has none, the number that the next event gets.
+    pub first_seq: u64,
+    /// Its events.
+    pub events: Vec<Arc<Stamped>>,
+}
+
+impl Store {
+    /// Opens or makes the database in `dir`, migrates it, and loads the state.
+    ///
+    /// Profiles and limits live in `config.toml`, so the caller brings them.
+    pub fn open(
+        dir: &Path,
+        profiles: Vec<ProfileSummary>,
+        limits: Limits,
+        listener: Listener,
+    ) -> Result<Opened, OpenError> {
+        let path = schema::prepare(dir)?;
+        let mut connection = schema::connect(&path)?;
+        schema::migrate(&mut connection, &path, schema::STEPS)?;
+        let state = load::state(&connection, &path, profiles, limits)?;
+        let links = link::all(&connection).map_err(|error| OpenError::sqlite(&path, &error))?;
+        let shared = Arc::new(RwLock::new(state.clone()));
+        let writer = writer::start(connection, path.clone(), state, Arc::clone(&shared), listener)
+            .map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let store = Self { state: shared, writer, readers: Arc::new(read::Readers::new(path)) };
+        Ok(Opened { store, links })
+    }
+
+    /// Looks at the newest committed state. Holds a lock meanwhile: be short, and do not call the store inside.
+    pub fn with<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+        look(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Decides, commits, applies and publishes a change.
+    ///
+    /// Waits while the queue of changes is full. A change that was handed over happens even if the caller stops waiting.
+    pub async fn commit(&self, change: Change) -> Result<Committed, CommitError> {
+        self.writer.commit(change).await
+    }
+
+    /// A page of an agent's transcript in ascending order. Its cost does not depend on the transcript's length.
+    pub async fn items(&self, agent: AgentId, page: Page) -> Result<Vec<Item>, ReadError> {
+        self.readers.run(move |connection| read::page(connection, agent, page)).await
+    }
+
+    /// One item of an agent's transcript.
+    pub async fn item(&self, agent: AgentId, index: ItemIndex) -> Result<Option<Item>, ReadError> {
+        self.readers.run(move |connection| read::item(connection, agent, index)).await
+    }
+
+    /// What connects an agent with its runner.
+    pub async fn link(&self, agent: AgentId) -> Result<Option<Link>, ReadError> {
+        self.readers.run(move |connection| Ok(link::one(connection, agent)?)).await
+    }
+
+    /// The value of a setting.
+    pub async fn setting(&self, key: &str) -> Result<Option<String>, ReadError> {
+        let key = key.to_owned();
+        self.readers.run(move |connection| Ok(rows::setting(connection, &key)?)).await
+    }
+
+    /// Sets a setting, or with none takes it away.
+    pub async fn set_setting(&self, key: &str, value: Option<String>) -> Result<(), CommitError> {
+        self.writer.set(key.to_owned(), value).await
+    }
+
+    /// Commits what was handed over before, ends the writer and waits for that. Later changes are answered
+    /// [`CommitError::Stopped`].
+    pub fn close(self) {
+        self.readers.close();
+        self.writer.stop();
+    }
+}

@@ -1,0 +1,223 @@
+//! Changes to the document that touch one table and leave everything else, comments and unknown keys too, as it is.
+
+use std::path::Path;
+
+use consort_model::{PermissionMode, Profile, ProfileId};
+use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
+
+use super::{Config, ConfigError};
+
+pub(super) fn add_profile(
+    path: &Path,
+    config: &Config,
+    document: &mut DocumentMut,
+    profile: &Profile,
+) -> Result<(), ConfigError> {
+    if has(config, &profile.id) {
+        return Err(ConfigError::ProfileExists { id: profile.id.clone() });
+    }
+    let mut table = Table::new();
+    // Where the document has tables, a blank line sets the new one off.
+    table.decor_mut().set_prefix("\n");
+    fill(&mut table, profile);
+    profiles(path, document)?.insert(profile.id.as_str(), Item::Table(table));
+    Ok(())
+}
+
+pub(super) fn replace_profile(
+    path: &Path,
+    config: &Config,
+    document: &mut DocumentMut,
+    profile: &Profile,
+) -> Result<(), ConfigError> {
+    let missing = || ConfigError::NoSuchProfile { id: profile.id.clone() };
+    if !has(config, &profile.id) {
+        return Err(missing());
+    }
+    let table = profiles(path, document)?
+        .get_mut(profile.id.as_str())
+        .and_then(Item::as_table_like_mut)
+        .ok_or_else(missing)?;
+    fill(table, profile);
+    Ok(())
+}
+
+pub(super) fn remove_profile(
+    path: &Path,
+    config: &Config,
+    document: &mut DocumentMut,
+    id: &ProfileId,
+) -> Result<(), ConfigError> {
+    if !has(config, id) {
+        return Err(ConfigError::NoSuchProfile { id: id.clone() });
+    }
+    if config.default_profile.as_ref() == Some(id) {
+        set_default(config, document, None)?;
+    }
+    let removed = profiles(path, document)?.remove(id.as_str());
+    if let Some(Item::Table(table)) = removed {
+        let comments = table.decor().prefix().and_then(RawString::as_str).unwrap_or_default();
+        // What is set off by a blank line from the table's own comment belongs to the file rather than to the table.
+        if let Some(end) = comments.rfind("\n\n")
+            && !comments[..end].trim().is_empty()
+        {
+            keep_comments(document, &comments[..end + 1], table.position());
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn set_default(
+    config: &Config,
+    document: &mut DocumentMut,
+    id: Option<&ProfileId>,
+) -> Result<(), ConfigError> {
+    const KEY: &str = "default_profile";
+    let Some(id) = id else {
+        if let Some((key, _)) = document.remove_entry(KEY) {
+            let comments = key.leaf_decor().prefix().and_then(RawString::as_str).unwrap_or_default();
+            if !comments.trim().is_empty() {
+                keep_comments(document, comments, None);
+            }
+        }
+        return Ok(());
+    };
+    if !has(config, id) {
+        return Err(ConfigError::NoSuchProfile { id: id.clone() });
+    }
+    set(document.as_table_mut(), KEY, Value::from(id.as_str()));
+    Ok(())
+}
+
+/// An id made from a name: lower-case letters, digits and single hyphens.
+pub fn slug(name: &str) -> ProfileId {
+    let mut slug = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    ProfileId::new(if slug.is_empty() { "profile" } else { slug })
+}
+
+/// An id made from a name that no profile has yet.
+pub fn unique_slug(name: &str, config: &Config) -> ProfileId {
+    let first = slug(name);
+    if !has(config, &first) {
+        return first;
+    }
+    let mut number = 2_u64;
+    loop {
+        let candidate = ProfileId::new(format!("{first}-{number}"));
+        if !has(config, &candidate) {
+            return candidate;
+        }
+        number += 1;
+    }
+}
+
+fn has(config: &Config, id: &ProfileId) -> bool {
+    config.profiles.iter().any(|profile| profile.id == *id)
+}
+
+fn profiles<'a>(path: &Path, document: &'a mut DocumentMut) -> Result<&'a mut dyn TableLike, ConfigError> {
+    let item = document.entry("profiles").or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    item.as_table_like_mut()
+        .ok_or_else(|| ConfigError::NotATable { path: path.to_owned(), key: "profiles".to_owned() })
+}
+
+/// Writes what differs.
+fn fill(table: &mut dyn TableLike, profile: &Profile) {
+    let text = |text: &Option<String>| text.as_deref().map(Value::from);
+    let list =
+        |texts: Vec<String>| (!texts.is_empty()).then(|| Value::Array(texts.into_iter().collect::<Array>()));
+    // What is the default is written only over something else.
+    let permissions = (profile.default_permissions != PermissionMode::default()
+        || table.contains_key("default_permissions"))
+    .then(|| Value::from(profile.default_permissions.word()));
+    let environment = profile.environment.iter().cloned().map(String::from).collect();
+    let fields = [
+        ("name", Some(Value::from(profile.name.as_str()))),
+        ("driver", Some(Value::from(profile.driver.word()))),
+        ("command", text(&profile.command)),
+        ("args", list(profile.args.clone())),
+        ("environment", list(environment)),
+        ("default_model", text(&profile.default_model)),
+        ("default_permissions", permissions),
+    ];
+    for (key, value) in fields {
+        match value {
+            Some(value) => set(table, key, value),
+            None => drop(table.remove(key)),
+        }
+    }
+}
+
+/// Sets a value, keeping the comment beside the old one; one that says the same stays as it is.
+fn set(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    match table.get_mut(key).and_then(Item::as_value_mut) {
+        Some(old) if says_the_same(old, &value) => {}
+        Some(old) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        None => drop(table.insert(key, Item::Value(value))),
+    }
+}
+
+fn says_the_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(one), Value::String(other)) => one.value() == other.value(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| says_the_same(one, other))
+        }
+        _ => false,
+    }
+}
+
+/// Gives comments whose place is gone to what follows: the next key of the root, the next table, or the end.
+fn keep_comments(document: &mut DocumentMut, comments: &str, after: Option<isize>) {
+    if after.is_none()
+        && let Some((mut key, _)) = document.iter_mut().find(|(_, item)| item.is_value())
+    {
+        let decor = key.leaf_decor_mut();
+        let own = decor.prefix().and_then(RawString::as_str).unwrap_or_default();
+        let joined = format!("{comments}{own}");
+        decor.set_prefix(joined);
+        return;
+    }
+    let mut next = None;
+    next_table(document.as_table_mut(), after.unwrap_or(-1), &mut next);
+    if let Some(table) = next {
+        let own = table.decor().prefix().and_then(RawString::as_str).unwrap_or_default();
+        let joined = format!("{comments}{own}");
+        table.decor_mut().set_prefix(joined);
+    } else {
+        let own = document.trailing().as_str().unwrap_or_default();
+        let joined = format!("{own}{comments}");
+        document.set_trailing(joined);
+    }
+}
+
+/// The table whose header comes first after this position.
+fn next_table<'a>(table: &'a mut Table, after: isize, next: &mut Option<&'a mut Table>) {
+    for (_, item) in table.iter_mut() {
+        let Item::Table(inner) = item else { continue };
+        let position = inner.position().filter(|position| *position > after && !inner.is_implicit());
+        if let Some(position) = position {
+            let best = next.as_ref().and_then(|best| best.position());
+            if best.is_none_or(|best| position < best) {
+                *next = Some(inner);
+            }
+        } else {
+            next_table(inner, after, next);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The file itself: read, watched for edits by others, and replaced in one step.
+//!
+//! A new text is written beside the file and renamed over it, so that a crash leaves the old or the new one whole. The
+//! last text that could be understood is kept in `config.toml.last-good`.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use consort_model::{Profile, ProfileId};
+use toml_edit::DocumentMut;
+
+use super::{Config, ConfigError, edit};
+
+/// What the file says when Consort is started for the first time.
+const DEFAULTS: &str = r#"# Consort's configuration: the profiles (ways to run an agent) and the limits.
+# Edit it freely: changes are taken up as they are saved, and what Consort itself changes leaves the rest as it is.
+#
+# A profile has: name, driver (claude, codex, acp, native, terminal), command, args,
+# environment (a list of "KEY=VALUE", "KEY=" and "-KEY"), default_model,
+# default_permissions (default, accept-edits, plan, bypass).
+
+default_profile = "claude"
+
+[profiles.claude]
+name = "Claude"
+driver = "claude"
+default_model = "opus"
+default_permissions = "default"
+
+[profiles.codex]
+name = "Codex"
+driver = "codex"
+
+[profiles.gemini]
+name = "Gemini"
+driver = "acp"
+command = "gemini"
+args = ["--acp"]
+
+[profiles.consort]
+name = "Consort"
+driver = "native"
+"#;
+
+/// `config.toml` as it was last read or written.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    path: PathBuf,
+    document: DocumentMut,
+    config: Config,
+    stamp: Option<Stamp>,
+}
+
+/// What tells one version of a file from another without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.size(),
+            seconds: metadata.mtime(),
+            nanoseconds: metadata.mtime_nsec(),
+        }
+    }
+}
+
+impl ConfigFile {
+    /// Reads the file; where there is none, writes the defaults first.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        match Self::read(path) {
+            Err(ConfigError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                if let Some(folder) = path.parent() {
+                    DirBuilder::new()
+                        .recursive(true)
+                        .mode(0o700)
+                        .create(folder)
+                        .map_err(|source| failed(folder, "made", source))?;
+                }
+                let mut file = Self {
+                    path: path.to_owned(),
+                    document: parse_document(DEFAULTS, path)?,
+                    config: Config::parse(DEFAULTS, path)?,
+                    stamp: None,
+                };
+                file.write(DEFAULTS)?;
+                Ok(file)
+            }
+            result => {
+                let file = result?;
+                file.keep_as_good(&file.document.to_string());
+                Ok(file)
+            }
+        }
+    }
+
+    /// What the file said when it could last be understood, to work with until the file is corrected. Changing it
+    /// fails as long as the file itself is broken.
+    pub fn last_good(path: &Path) -> Result<Self, ConfigError> {
+        let mut file = Self::read(&beside(path, ".last-good"))?;
+        file.path = path.to_owned();
+        file.stamp = None;
+        Ok(file)
+    }
+
+    /// What it says.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether somebody else changed the file since it was read. Reads no more than its inode.
+    pub fn changed(&self) -> bool {
+        fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata)) != self.stamp
+    }
+
+    /// Adds a profile at the end.
+    pub fn add_profile(&mut self, profile: &Profile) -> Result<(), ConfigError> {
+        self.edit(|path, config, document| edit::add_profile(path, config, document, profile))
+    }
+
+    /// Changes what differs in a profile that is there.
+    pub fn replace_profile(&mut self, profile: &Profile) -> Result<(), ConfigError> {
+        self.edit(|path, config, document| edit::replace_profile(path, config, document, profile))
+    }
+
+    /// Removes a profile; if it was the default, there is none afterwards.
+    pub fn remove_profile(&mut self, id: &ProfileId) -> Result<(), ConfigError> {
+        self.edit(|path, config, document| edit::remove_profile(path, config, document, id))
+    }
+
+    /// Sets the profile that is used where none is named.
+    pub fn set_default(&mut self, id: Option<&ProfileId>) -> Result<(), ConfigError> {
+        self.edit(|_, config, document| edit::set_default(config, document, id))
+    }
+
+    /// Takes up what others wrote meanwhile, makes the change, and writes the file if all of it can be understood.
+    fn edit(
+        &mut self,
+        change: impl FnOnce(&Path, &Config, &mut DocumentMut) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        if self.changed() {
+            *self = Self::load(&self.path)?;
+        }
+        let mut document = self.document.clone();
+        change(&self.path, &self.config, &mut document)?;
+        let text = document.to_string();
+        let config = Config::parse(&text, &self.path)?;
+        let mut next = Self { path: self.path.clone(), document, config, stamp: self.stamp };
+        next.write(&text)?;
+        *self = next;
+        Ok(())
+    }
+
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        // Looked at before reading: an edit in between then counts as a later one.
+        let metadata = fs::metadata(path).map_err(|source| failed(path, "read", source))?;
+        let text = fs::read_to_string(path).map_err(|source| failed(path, "read", source))?;
+        let config = Config::parse(&text, path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            document: parse_document(&text, path)?,
+            config,
+            stamp: Some(Stamp::of(&metadata)),
+        })
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), ConfigError> {
+        // A link, as people have it who keep their configuration elsewhere, stays one.
+        let target = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let metadata = replace(&target, text).map_err(|source| failed(&self.path, "written", source))?;
+        self.stamp = Some(Stamp::of(&metadata));
+        self.keep_as_good(text);
+        Ok(())
+    }
+
+    /// Keeps the text beside the file. A convenience: that it cannot be kept is no reason to refuse the file.
+    fn keep_as_good(&self, text: &str) {
+        let path = beside(&self.path, ".last-good");
+        if fs::read_to_string(&path).is_ok_and(|kept| kept == text) {
+            return;
+        }
+        if let Err(error) = replace(&path, text) {
+            tracing::warn!(path = %path.display(), %error, "the last good configuration was not kept");
+        }
+    }
+}
+
+fn parse_document(text: &str, path: &Path) -> Result<DocumentMut, ConfigError> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let (line, column) = super::position(text, error.span().map_or(0, |span| span.start));
+        ConfigError::Broken { path: path.to_owned(), line, column, message: error.message().to_owned() }
+    })
+}
+
+fn failed(path: &Path, action: &'static str, source: io::Error) -> ConfigError {
+    ConfigError::Io { path: path.to_owned(), action, source }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Puts a file with this text in the place of another, for this user only, in one step that survives a crash.
+fn replace(path: &Path, text: &str) -> io::Result<Metadata> {
+    let partial = beside(path, &format!(".partial-{}", std::process::id()));
+    let write = || {
+        match fs::remove_file(&partial) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&partial, path)?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            File::open(folder)?.sync_all()?;
+        }
+        file.metadata()
+    };
+    let result = write();
+    if result.is_err() {
+        // Nothing is lost if it stays; the next attempt removes it.
+        fs::remove_file(&partial).ok();
+    }
+    result
+}
