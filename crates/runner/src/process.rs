@@ -35,8 +35,10 @@ pub enum StartError {
     Version(u32),
     #[error("{program} could not be started: its working directory {cwd} is not a directory")]
     WorkingDirectory { program: String, cwd: String },
-    #[error("{program} could not be started: there is no such program on the PATH it was given")]
+    #[error("{program} could not be started: there is no such program")]
     NotFound { program: String },
+    #[error("{program} could not be started: the interpreter it names, or its loader, does not exist")]
+    InterpreterNotFound { program: String },
     #[error("{program} could not be started: {reason}")]
     Other { program: String, reason: io::Error },
 }
@@ -62,6 +64,9 @@ pub fn start(spec: &Spec) -> Result<Started, StartError> {
         return Err(StartError::WorkingDirectory { program: spec.program.clone(), cwd });
     }
     spawn(spec).map_err(|reason| match reason.kind() {
+        io::ErrorKind::NotFound if spec.program.contains('/') && spec.cwd.join(&spec.program).exists() => {
+            StartError::InterpreterNotFound { program: spec.program.clone() }
+        }
         io::ErrorKind::NotFound => StartError::NotFound { program: spec.program.clone() },
         _ => StartError::Other { program: spec.program.clone(), reason },
     })
@@ -208,6 +213,8 @@ fn parse_stat(pid: i32, stat: &[u8]) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -233,6 +240,11 @@ mod tests {
         let program = "/no/such/program";
         assert!(message(&Spec::new(program, "/")).contains("no such program"));
         assert!(message(&Spec::new(program, "/no/such/dir")).contains("/no/such/dir is not a directory"));
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(message(&Spec::new(script.to_str().unwrap(), "/")).contains("interpreter"));
         let denied = message(&Spec::new("/etc/passwd", "/"));
         assert!(denied.contains("/etc/passwd could not be started: Permission denied"), "{denied}");
     }

@@ -8,6 +8,7 @@
 mod child;
 mod connection;
 mod handshake;
+mod inbox;
 mod runner;
 
 use std::fs::File;

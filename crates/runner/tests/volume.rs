@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Host, memory_kb, private_kb, wait_until};
-use consort_runner::protocol::{Exit, RecordBody};
+use consort_runner::protocol::{Exit, RecordBody, RefusalReason};
 
 /// What a runner may ever have held. A debug build's code pages, touched by this one process, count too; the release
 /// build is measured by the benchmark.
@@ -122,4 +122,26 @@ async fn a_daemon_that_reads_slowly_gets_everything() {
 /// How many digits the numbers from 1 to `last` have together.
 fn digits(last: u64) -> u64 {
     (1..=last).map(|number| u64::from(number.ilog10()) + 1).sum()
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_written_makes_the_child_wait_and_loses_nothing() {
+    const LINES: u64 = 500_000;
+    let (host, mut daemon) = Host::start(&format!("read go; seq 1 {LINES}; exec cat")).await;
+    // Without its directory the runner can fill the segment it has open, but begin no other.
+    let elsewhere = host.dir().with_extension("elsewhere");
+    std::fs::rename(host.dir(), &elsewhere).unwrap();
+    daemon.sender.input(1, b"go\n").await.unwrap();
+    assert_eq!(daemon.refusal().await, RefusalReason::InputFull);
+    std::fs::rename(&elsewhere, host.dir()).unwrap();
+    daemon.sender.input(1, b"go\n").await.unwrap();
+    assert_eq!(daemon.line().await.1, "1");
+    std::fs::rename(host.dir(), &elsewhere).unwrap();
+    let log = elsewhere.join("runner.log");
+    wait_until("the runner says so", || std::fs::read_to_string(&log).unwrap().contains("has to wait")).await;
+    std::fs::rename(&elsewhere, host.dir()).unwrap();
+    for number in 2..=LINES {
+        assert_eq!(daemon.line().await.1, number.to_string());
+    }
+    host.finish(daemon).await;
 }

@@ -3,23 +3,19 @@
 //! Owns framing and flow control of one socket and decides nothing. A daemon that reads slowly costs one buffer: records
 //! are copied from the journal as the socket takes them, and replies are slipped in between whole frames.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 
 use tokio::io::{Interest, Ready};
 use tokio::net::UnixStream;
 
+use super::inbox::{Inbox, Incoming};
 use crate::framing::MAX_PIECE;
 use crate::journal::Journal;
-use crate::protocol::{FromRunner, HEAD, Kind, ProtocolError, ToRunner, first_frame, frame_head, take_u64};
+use crate::protocol::{FromRunner, ProtocolError, first_frame, frame_head};
 
 /// What is copied from the journal at once: at least one whole output record.
 const CHUNK: usize = MAX_PIECE + 64;
-
-/// An input longer than this goes through a file instead of memory.
-const INLINE_INPUT: usize = 64 << 10;
 
 /// A daemon that lets this much of replies wait is not read from until it takes some.
 const MAX_REPLIES: usize = 256 << 10;
@@ -27,52 +23,9 @@ const MAX_REPLIES: usize = 256 << 10;
 /// A rough bound on the work done for the daemon before others have their turn.
 const CHUNKS_PER_TURN: usize = 8;
 
-/// A message, or an input too long to be held in memory.
-pub enum Incoming {
-    Message(ToRunner),
-    LargeInput(Spool),
-}
-
-/// An input on its way from the socket to the journal, in a file without a name.
-pub struct Spool {
-    pub number: u64,
-    pub length: u64,
-    /// The file, or why it could not be written; the rest of the input is then read and thrown away.
-    pub file: io::Result<File>,
-    left: u64,
-}
-
-impl Spool {
-    fn create(dir: &Path, number: u64, length: u64) -> Self {
-        let path = dir.join("input");
-        let open = || {
-            let file =
-                File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
-            std::fs::remove_file(&path)?;
-            Ok(file)
-        };
-        Self { number, length, file: open(), left: length }
-    }
-
-    /// Takes what belongs to this input and returns the rest.
-    fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let count = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let (mine, rest) = bytes.split_at(count);
-        if let Ok(file) = &mut self.file
-            && let Err(error) = file.write_all(mine)
-        {
-            self.file = Err(error);
-        }
-        self.left -= count as u64;
-        rest
-    }
-}
-
 pub struct Connection {
     stream: UnixStream,
-    /// Bytes of a frame that is not complete yet.
-    received: Vec<u8>,
-    spool: Option<Spool>,
+    inbox: Inbox,
     /// What goes out next, and how much of it is sent.
     out: Vec<u8>,
     sent: usize,
@@ -89,8 +42,7 @@ impl Connection {
     pub fn new(stream: UnixStream, position: u64) -> Self {
         Self {
             stream,
-            received: Vec::new(),
-            spool: None,
+            inbox: Inbox::default(),
             out: Vec::new(),
             sent: 0,
             replies: Vec::new(),
@@ -118,50 +70,10 @@ impl Connection {
         }
         match self.stream.try_read(scratch) {
             Ok(0) => Ok(None),
-            Ok(count) => self.take(&scratch[..count], dir).map(Some).map_err(io::Error::other),
+            Ok(count) => self.inbox.take(&scratch[..count], dir).map(Some).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(Vec::new())),
             Err(error) => Err(error),
         }
-    }
-
-    fn take(&mut self, bytes: &[u8], dir: &Path) -> Result<Vec<Incoming>, ProtocolError> {
-        let mut incoming = Vec::new();
-        let mut rest = bytes;
-        if let Some(mut spool) = self.spool.take() {
-            rest = spool.take(rest);
-            if spool.left > 0 {
-                self.spool = Some(spool);
-                return Ok(incoming);
-            }
-            incoming.push(Incoming::LargeInput(spool));
-        }
-        let mut received = std::mem::take(&mut self.received);
-        received.extend_from_slice(rest);
-        let mut rest = received.as_slice();
-        while let Some(head) = frame_head(rest)? {
-            if head.kind == Kind::Input && head.payload > INLINE_INPUT {
-                let Some((number, body)) = rest.get(HEAD..).and_then(take_u64) else { break };
-                let length = (head.payload - size_of::<u64>()) as u64;
-                let mut spool = Spool::create(dir, number, length);
-                rest = spool.take(body);
-                if spool.left > 0 {
-                    // It took everything there was.
-                    self.spool = Some(spool);
-                    break;
-                }
-                incoming.push(Incoming::LargeInput(spool));
-            } else {
-                let Some((head, payload)) = first_frame(rest)? else { break };
-                incoming.push(Incoming::Message(ToRunner::decode(head.kind, payload)?));
-                rest = &rest[head.total()..];
-            }
-        }
-        if !rest.is_empty() {
-            let read = received.len() - rest.len();
-            received.drain(..read);
-            self.received = received;
-        }
-        Ok(incoming)
     }
 
     /// Queues a reply.
