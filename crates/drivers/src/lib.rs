@@ -1,1 +1,168 @@
-//! drivers
+//! Drivers: the protocols that Consort speaks with agents.
+//!
+//! A driver is a state machine without I/O: a frame goes in, [`Output`] comes out (signals for the hub, frames for the
+//! agent, calls for the host). It holds no socket, task or clock, and its state serialises, so the hub can commit it
+//! with what a frame caused and go on from there after a crash.
+//!
+//! Invariant: the same state and the same input give the same output. Bad input gives a notice, never a panic.
+#![deny(missing_docs)]
+
+pub mod acp;
+pub mod host;
+
+use consort_model::{Answer, Attachment, DriverKind, Signal};
+use serde::{Deserialize, Serialize};
+
+pub use host::{CallId, CallResult, HostCall};
+
+/// What the agent is started with.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Launch {
+    /// Where it works; absolute.
+    pub cwd: String,
+    /// Folders besides `cwd` that it may read and write through the host; absolute.
+    #[serde(default)]
+    pub roots: Vec<String>,
+    /// The session to take up again.
+    #[serde(default)]
+    pub resume: Option<String>,
+    /// The model to choose once the session is open.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// MCP servers to give to the agent.
+    #[serde(default)]
+    pub mcp_servers: Vec<McpServer>,
+}
+
+/// An MCP server over HTTP that an agent is told about.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub url: String,
+    /// HTTP headers, such as its token.
+    pub headers: Vec<(String, String)>,
+}
+
+/// One frame from the agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frame<'a> {
+    /// A line without its end.
+    Line(&'a [u8]),
+    /// A line too long to be held in memory.
+    Oversized {
+        /// How long it was.
+        len: u64,
+        /// How it began.
+        head: &'a [u8],
+    },
+}
+
+/// What a driver wants done after one input, in order of each list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Output {
+    /// What the agent said.
+    pub signals: Vec<Signal>,
+    /// What is to be written to the agent, each with its line end.
+    pub frames: Vec<Vec<u8>>,
+    /// What the host is to do; each is answered once through [`Driver::complete`].
+    pub calls: Vec<(CallId, HostCall)>,
+}
+
+impl Output {
+    /// Adds what came after.
+    pub fn append(&mut self, mut later: Self) {
+        self.signals.append(&mut later.signals);
+        self.frames.append(&mut later.frames);
+        self.calls.append(&mut later.calls);
+    }
+}
+
+/// The state machine of one agent's protocol.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "driver", rename_all = "snake_case")]
+pub enum Driver {
+    /// The Agent Client Protocol.
+    Acp(acp::Acp),
+}
+
+impl Driver {
+    /// A fresh state machine, if this version of Consort has one for `kind`.
+    pub fn new(kind: DriverKind, launch: Launch) -> Option<Self> {
+        match kind {
+            DriverKind::Acp => Some(Self::Acp(acp::Acp::new(launch))),
+            DriverKind::Claude | DriverKind::Codex | DriverKind::Native | DriverKind::Terminal => None,
+        }
+    }
+
+    /// The process runs: what to say first.
+    pub fn start(&mut self) -> Output {
+        match self {
+            Self::Acp(acp) => acp.start(),
+        }
+    }
+
+    /// Takes in one frame.
+    pub fn receive(&mut self, frame: Frame<'_>) -> Output {
+        match self {
+            Self::Acp(acp) => acp.receive(frame),
+        }
+    }
+
+    /// Begins a turn. Called only between [`Signal::Ready`] and the next turn's [`Signal::TurnEnded`], one at a time.
+    pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
+        match self {
+            Self::Acp(acp) => acp.prompt(text, attachments),
+        }
+    }
+
+    /// Tells the running turn to stop; open asks are answered as cancelled. Without a turn it does nothing.
+    pub fn interrupt(&mut self) -> Output {
+        match self {
+            Self::Acp(acp) => acp.interrupt(),
+        }
+    }
+
+    /// Answers an ask by its key. An unknown key does nothing.
+    pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
+        match self {
+            Self::Acp(acp) => acp.answer(key, answer),
+        }
+    }
+
+    /// Chooses a value for one of the session's options; the reason if it cannot.
+    pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
+        match self {
+            Self::Acp(acp) => acp.choose(option, value),
+        }
+    }
+
+    /// Takes in the host's answer to a call. An unknown call does nothing.
+    pub fn complete(&mut self, call: &CallId, result: CallResult) -> Output {
+        match self {
+            Self::Acp(acp) => acp.complete(call, result),
+        }
+    }
+
+    /// Calls that were handed out and not answered; made again after a crash.
+    pub fn pending_calls(&self) -> Vec<(CallId, HostCall)> {
+        match self {
+            Self::Acp(acp) => acp.pending_calls(),
+        }
+    }
+
+    /// The process ended: what that does to the turn and its tools. Asks are settled by the hub.
+    pub fn ended(&mut self) -> Output {
+        match self {
+            Self::Acp(acp) => acp.ended(),
+        }
+    }
+
+    /// What to write before the process is stopped, where the protocol has such a thing.
+    pub fn farewell(&mut self) -> Option<Vec<u8>> {
+        match self {
+            Self::Acp(acp) => acp.farewell(),
+        }
+    }
+}
