@@ -80,6 +80,8 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     pub version: u32,
+    /// The runner's own process.
+    pub runner_pid: i32,
     pub started: bool,
     pub child_pid: Option<i32>,
     /// The oldest record still held.
@@ -468,6 +470,7 @@ mod tests {
         vec![
             FromRunner::Welcome(Welcome {
                 version: 1,
+                runner_pid: 3,
                 started: true,
                 child_pid: Some(4),
                 first_offset: 1,

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use tokio::net::UnixListener;
 
 use self::runner::{Outcome, Runner};
@@ -42,8 +43,14 @@ fn serve(dir: &Path) -> io::Result<()> {
     let dir = std::path::absolute(dir)?;
     // The lock lasts as long as the process: it says that what lies in the directory is nobody else's.
     let lock = File::open(&dir)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| io::Error::new(ErrorKind::AddrInUse, "another runner serves this directory"))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another runner serves this directory"));
+        }
+        // Some network file systems lock no directories; the daemon does not start two runners on purpose.
+        Err(error) => log(format_args!("{} could not be locked: {error}", dir.display())),
+    }
     process::become_runner()?;
     // A working directory of its own would keep a file system from being unmounted.
     std::env::set_current_dir("/")?;

@@ -279,8 +279,83 @@ async fn a_directory_has_one_runner() {
 async fn socket_and_directory_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let (host, daemon) = Host::start("cat").await;
+    assert_eq!(daemon.welcome.runner_pid, host.runner_pid());
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&host.dir()), 0o700);
     assert_eq!(mode(&socket_path(&host.dir())), 0o600);
     host.finish(daemon).await;
+}
+
+#[tokio::test]
+async fn waiting_for_messages_can_be_cancelled_at_any_time() {
+    let (host, daemon) = Host::start("seq 1 20000; exec cat").await;
+    let mut receiver = daemon.receiver;
+    let mut batch = Vec::new();
+    let mut turns = 0u32;
+    while batch.len() < 20_000 {
+        tokio::select! {
+            biased;
+            count = receiver.next_batch(&mut batch) => assert!(count.unwrap() > 0),
+            // Is ready at once: the wait above is cancelled each time it would really wait.
+            () = tokio::task::yield_now() => turns += 1,
+        }
+    }
+    assert!(turns > 0);
+    for (index, message) in batch.into_iter().enumerate() {
+        match message {
+            FromRunner::Record(record) => assert_eq!(record.offset, index as u64),
+            other => panic!("{other:?}"),
+        }
+    }
+    let daemon = host.connect(0).await;
+    host.finish(daemon).await;
+}
+
+#[tokio::test]
+async fn sending_can_be_cancelled_at_any_time() {
+    // A runner that says hello and then does not read for a while.
+    let dir = tempfile::tempdir().unwrap();
+    let listener = tokio::net::UnixListener::bind(socket_path(dir.path())).unwrap();
+    let accepted = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut welcome = Vec::new();
+        let message = FromRunner::Welcome(consort_runner::protocol::Welcome {
+            version: 1,
+            runner_pid: 1,
+            started: false,
+            child_pid: None,
+            first_offset: 0,
+            next_offset: 0,
+            last_input: 0,
+            exit: None,
+        });
+        message.encode(&mut welcome).unwrap();
+        stream.write_all(&welcome).await.unwrap();
+        stream
+    });
+    let (_, sender, receiver) = client::connect(dir.path(), 0).await.unwrap();
+    let mut stream = accepted.await.unwrap();
+    let bytes = vec![b'x'; 5_000_000];
+    tokio::select! {
+        biased;
+        _ = sender.input(1, &bytes) => panic!("nobody reads, so it cannot be sent whole"),
+        () = tokio::task::yield_now() => {}
+    }
+    let reader = tokio::spawn(async move {
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.unwrap();
+        received
+    });
+    sender.confirm(7).await.unwrap();
+    drop((sender, receiver));
+    let received = reader.await.unwrap();
+    let mut rest = received.as_slice();
+    let mut messages = Vec::new();
+    while let Some((head, payload)) = first_frame(rest).unwrap() {
+        messages.push(ToRunner::decode(head.kind, payload).unwrap());
+        rest = &rest[head.total()..];
+    }
+    let hello = ToRunner::Hello(Hello { version: 1, from: 0 });
+    assert!(messages == [hello, ToRunner::Input { number: 1, bytes }, ToRunner::Confirm { offset: 7 }]);
+    assert!(rest.is_empty());
 }

@@ -278,6 +278,7 @@ impl Runner {
         };
         connection.reply(&FromRunner::Welcome(Welcome {
             version: PROTOCOL_VERSION,
+            runner_pid: rustix::process::getpid().as_raw_pid(),
             started: self.child.is_some(),
             child_pid: self.child.as_ref().map(|child| child.pid.as_raw_pid()),
             first_offset: self.journal.first_offset(),
