@@ -213,3 +213,13 @@ async fn a_runner_that_is_never_told_what_to_start_ends() {
     let host = Host::spawn().await;
     host.ends().await;
 }
+
+#[tokio::test]
+async fn a_stop_ends_a_tree_that_keeps_growing() {
+    let grow = "trap '' INT TERM; while :; do setsid sleep 1000 & sleep 0.005; done";
+    let (host, mut daemon) = Host::start(&format!("setsid sh -c \"{grow}\" & {grow}")).await;
+    wait_until("the tree has grown", || host.processes().len() > 10).await;
+    daemon.sender.stop(Stop::default()).await.unwrap();
+    assert_eq!(daemon.exit().await, Exit::Signal(9));
+    host.ends().await;
+}
