@@ -8,6 +8,8 @@
 
 mod edit;
 mod file;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 

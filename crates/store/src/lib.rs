@@ -15,6 +15,8 @@ mod load;
 mod read;
 mod rows;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::Path;
@@ -153,5 +155,11 @@ impl Store {
     pub fn close(self) {
         self.readers.close();
         self.writer.stop();
+    }
+
+    /// Runs SQL on the writer's own connection, for tests that take the disk's part.
+    #[cfg(test)]
+    fn interfere(&self, sql: &'static str) {
+        self.writer.interfere(sql);
     }
 }

@@ -176,3 +176,85 @@ fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<(), Ope
         .and_then(|()| fs::rename(&partial, &target))
         .map_err(|error| failed(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (1);";
+    const SECOND: &str = "ALTER TABLE a ADD COLUMN y INTEGER DEFAULT 7;";
+
+    fn open(dir: &Path, steps: &[&str]) -> Result<Connection, OpenError> {
+        let path = prepare(dir)?;
+        let mut connection = connect(&path)?;
+        migrate(&mut connection, &path, steps)?;
+        Ok(connection)
+    }
+
+    fn version(path: &Path) -> u32 {
+        let connection = Connection::open(path).unwrap();
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn an_older_database_is_migrated_and_kept_beside() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(DATABASE_FILE);
+        drop(open(dir.path(), &[FIRST]).unwrap());
+        assert!(!backup_path(&path, 0).exists(), "a new database needs no backup");
+        let connection = open(dir.path(), &[FIRST, SECOND]).unwrap();
+        let row = connection.query_row("SELECT x, y FROM a", [], |row| Ok((row.get(0)?, row.get(1)?)));
+        assert_eq!(row.unwrap(), (1, 7));
+        let backup = backup_path(&path, 1);
+        assert_eq!((version(&path), version(&backup)), (2, 1));
+        assert_eq!(backup.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        drop(connection);
+        fs::remove_file(&backup).unwrap();
+        drop(open(dir.path(), &[FIRST, SECOND]).unwrap());
+        assert!(!backup.exists(), "nothing to migrate, nothing to back up");
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_database_at_the_step_before() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), &[FIRST]).unwrap());
+        let broken = "INSERT INTO a VALUES (2); INSERT INTO nowhere VALUES (1);";
+        assert!(open(dir.path(), &[FIRST, broken]).is_err());
+        let connection = open(dir.path(), &[FIRST]).unwrap();
+        let rows: u32 = connection.query_row("SELECT count(*) FROM a", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+    }
+
+    #[test]
+    fn a_newer_database_is_refused_in_a_clear_sentence() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), &[FIRST, SECOND]).unwrap());
+        let error = open(dir.path(), &[FIRST]).unwrap_err();
+        assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }));
+        assert!(error.to_string().contains("written by a newer version of Consort"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_database_of_consort_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(DATABASE_FILE);
+        let text = "a diary, ".repeat(1000);
+        fs::write(&path, &text).unwrap();
+        assert!(matches!(open(dir.path(), &[FIRST]), Err(OpenError::NotOurs { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        fs::remove_file(&path).unwrap();
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(open(dir.path(), &[FIRST]), Err(OpenError::NotOurs { .. })));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn the_real_steps_make_a_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = open(dir.path(), STEPS).unwrap();
+        let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        let synchronous: u32 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+    }
+}

@@ -44,8 +44,19 @@ pub(crate) struct Handle {
 }
 
 enum Job {
-    Change { change: Change, reply: Reply<Committed>, _room: OwnedSemaphorePermit },
-    Setting { key: String, value: Option<String>, reply: Reply<()>, _room: OwnedSemaphorePermit },
+    Change {
+        change: Change,
+        reply: Reply<Committed>,
+        _room: OwnedSemaphorePermit,
+    },
+    Setting {
+        key: String,
+        value: Option<String>,
+        reply: Reply<()>,
+        _room: OwnedSemaphorePermit,
+    },
+    #[cfg(test)]
+    Interfere(&'static str),
     Stop,
 }
 
@@ -66,6 +77,11 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(job(reply, room)).map_err(|_| CommitError::Stopped)?;
         answer.await.map_err(|_| CommitError::Stopped)?
+    }
+
+    #[cfg(test)]
+    pub(crate) fn interfere(&self, sql: &'static str) {
+        self.jobs.send(Job::Interfere(sql)).unwrap();
     }
 
     /// Has the queue finished and waits for the end of the thread.
@@ -146,6 +162,11 @@ impl Writer {
                     Job::Setting { key, value, reply, .. } => {
                         gathered.batch.set(key, value);
                         gathered.answers.push(Answer::Setting(reply));
+                    }
+                    #[cfg(test)]
+                    Job::Interfere(sql) => {
+                        self.connection.execute_batch(sql).unwrap();
+                        break;
                     }
                     Job::Stop => {
                         stop = true;

@@ -4,6 +4,7 @@
 //! last text that could be understood is kept in `config.toml.last-good`.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -46,12 +47,22 @@ driver = "native"
 "#;
 
 /// `config.toml` as it was last read or written.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ConfigFile {
     path: PathBuf,
     document: DocumentMut,
     config: Config,
     stamp: Option<Stamp>,
+}
+
+/// Leaves the document out: it holds the values of environments.
+impl fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigFile")
+            .field("path", &self.path)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What tells one version of a file from another without reading it.
