@@ -1,1 +1,11 @@
-//! daemon
+//! The daemon: one per home, started on demand, serving the client protocol over a Unix socket.
+//!
+//! Owns the protocol's messages ([`protocol`]), both ends of it ([`connection`], [`client`]), and the process
+//! ([`server`]). What is done about a request is the hub's.
+
+pub mod client;
+mod connection;
+pub mod home;
+mod logs;
+pub mod protocol;
+pub mod server;

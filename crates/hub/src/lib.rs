@@ -1,1 +1,19 @@
-//! hub
+//! The hub: knows all agents and routes everything.
+//!
+//! Owns the tasks of the agents' processes, the feed of events, and the profiles in force. Decisions are `model`'s,
+//! keeping is `store`'s, processes are `runner`'s, protocols are `drivers`'. A command is decided and committed first;
+//! then the tasks that it concerns are told. A task that is slow or broken delays no other.
+
+mod assemble;
+mod error;
+pub mod feed;
+mod host;
+mod hub;
+mod life;
+mod profiles;
+mod shared;
+mod task;
+mod terminals;
+
+pub use error::HubError;
+pub use hub::{Hub, NewAgent, Settings};

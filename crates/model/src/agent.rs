@@ -110,6 +110,8 @@ pub enum Lifecycle {
     Starting,
     /// Its session takes prompts.
     Ready,
+    /// It has no process and needs none until the next prompt, which starts one and takes up the session.
+    Resting,
     /// Its process ended or could not be started. It can be reopened.
     Failed(Failure),
     /// Closed by a person, an owner, or with its owner. It can be reopened.
@@ -247,7 +249,7 @@ impl Agent {
             Lifecycle::Failed(_) => Status::Failed,
             _ if !self.asks.is_empty() => Status::NeedsInput,
             Lifecycle::Starting => Status::Starting,
-            Lifecycle::Ready => match &self.turn {
+            Lifecycle::Ready | Lifecycle::Resting => match &self.turn {
                 None => Status::Idle,
                 Some(turn) if turn.stalled => Status::Stalled,
                 Some(_) => Status::Working,

@@ -27,6 +27,7 @@ pub struct Ask {
 /// What is asked.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "ask", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "nearly every ask is an approval")]
 pub enum AskBody {
     /// May this tool call run.
     Approval {

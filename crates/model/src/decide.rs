@@ -16,6 +16,7 @@ use crate::item::NoticeLevel;
 use crate::limits::Limits;
 use crate::policy;
 use crate::relation::{Relation, TaskResult};
+use crate::signal::Signal;
 use crate::state::State;
 use crate::transcript::Writer;
 
@@ -183,7 +184,8 @@ pub fn rename(state: &State, id: AgentId, name: &str) -> Result<Vec<Event>, Refu
     Ok(vec![Event::of(id, AgentEvent::Renamed { name })])
 }
 
-/// Accepts a prompt into the queue. The same prompt again changes nothing.
+/// Accepts a prompt into the queue, and starts a process for it where there is none. The same prompt again changes
+/// nothing.
 pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
     if agent.knows_prompt(prompt.id) {
@@ -205,7 +207,11 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
             what: format!("prompts waiting for `{}`", agent.name),
         });
     }
-    Ok(vec![Event::of(id, AgentEvent::PromptQueued { prompt: prompt.clone() })])
+    let mut events = vec![Event::of(id, AgentEvent::PromptQueued { prompt: prompt.clone() })];
+    if !agent.wants_process() {
+        events.push(Event::of(id, AgentEvent::Starting { generation: agent.generation + 1 }));
+    }
+    Ok(events)
 }
 
 /// Changes the text of a prompt that still waits, or drops it where the text is none.
@@ -309,7 +315,7 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
             continue;
         }
         let mut writer = Writer::new(agent, at);
-        end_process(&mut writer, agent, TurnOutcome::Interrupted);
+        writer.end_process(TurnOutcome::Interrupted);
         if holds_slot(agent) {
             writer.push(AgentEvent::TaskSettled { result: TaskResult::Closed });
         }
@@ -319,22 +325,13 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
     Ok(events)
 }
 
-/// What the end of a process ends: the text being written, open asks, the turn.
-fn end_process(writer: &mut Writer, agent: &Agent, outcome: TurnOutcome) {
-    writer.end_text();
-    writer.settle_all(SettledBy::AgentEnded);
-    if agent.turn.is_some() {
-        writer.push(AgentEvent::TurnEnded { outcome });
-    }
-}
-
 /// Starts a closed or failed agent again; it takes up its session where it can.
 pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
     if !state.has_profile(&agent.profile) {
         return Err(Refusal::ProfileRemoved { profile: agent.profile.clone() });
     }
-    if agent.wants_process() {
+    if agent.wants_process() || matches!(agent.lifecycle, Lifecycle::Resting) {
         return Err(Refusal::WrongStatus {
             name: agent.name.clone(),
             status: agent.status().words().to_owned(),
@@ -370,15 +367,36 @@ fn free_name_for(state: &State, agent: &Agent) -> String {
     if taken { free_name(state, &agent.name, false) } else { agent.name.clone() }
 }
 
-/// A process ended that should not have, or could not be started.
-pub fn fail(agent: &Agent, mut failure: Failure, limits: &Limits, at: Timestamp) -> Vec<AgentEvent> {
+/// Ends an agent's process for now; the next prompt starts one again.
+pub fn rest(agent: &Agent, at: Timestamp) -> Vec<AgentEvent> {
+    if !agent.wants_process() {
+        return vec![];
+    }
+    let mut writer = Writer::new(agent, at);
+    writer.end_process(TurnOutcome::Interrupted);
+    writer.push(AgentEvent::Rested);
+    writer.finish()
+}
+
+/// A process ended that should not have, or could not be started. `last` is what it said last.
+pub fn fail(
+    agent: &Agent,
+    last: &[Signal],
+    mut failure: Failure,
+    limits: &Limits,
+    at: Timestamp,
+    fresh: &mut dyn FnMut() -> Uuid,
+) -> Vec<AgentEvent> {
     if !agent.wants_process() {
         return vec![];
     }
     let recent = agent.crashes.iter().filter(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS).count();
     failure.parked = recent + 1 >= limits.crashes_before_parking as usize;
     let mut writer = Writer::new(agent, at);
-    end_process(&mut writer, agent, TurnOutcome::Failed { message: failure.message.clone() });
+    for signal in last {
+        writer.signal(signal.clone(), &[], fresh);
+    }
+    writer.end_process(TurnOutcome::Failed { message: failure.message.clone() });
     writer.notice(NoticeLevel::Error, failure.message.clone());
     if holds_slot(agent) {
         writer

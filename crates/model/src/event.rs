@@ -27,7 +27,7 @@ pub struct Stamped {
 /// Something that happened.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "nearly every event is of an agent")]
+#[allow(clippy::large_enum_variant, reason = "nearly every event is of an agent")]
 pub enum Event {
     /// Something happened to an agent.
     Agent {
@@ -85,6 +85,8 @@ pub enum AgentEvent {
         /// The session.
         session: SessionInfo,
     },
+    /// Its process was ended and is not needed until the next prompt.
+    Rested,
     /// Its process ended or could not be started.
     Failed {
         /// Why.

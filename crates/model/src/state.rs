@@ -136,6 +136,10 @@ impl Agent {
                 self.lifecycle = Lifecycle::Ready;
                 self.session = Some(session.clone());
             }
+            AgentEvent::Rested => {
+                self.lifecycle = Lifecycle::Resting;
+                self.turn = None;
+            }
             AgentEvent::Failed { failure } => {
                 self.crashes.retain(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS);
                 self.crashes.push(at);

@@ -5,7 +5,7 @@
 
 use uuid::Uuid;
 
-use crate::agent::{Agent, Cursor, Prompt};
+use crate::agent::{Agent, Cursor, Prompt, TurnOutcome};
 use crate::ask::{Answer, Ask, AskBody, SettledBy, Settlement};
 use crate::event::AgentEvent;
 use crate::ids::{AskId, ItemIndex, Timestamp, ToolCallId, TurnId};
@@ -160,6 +160,15 @@ impl Writer {
         }
     }
 
+    /// Ends what the end of a process ends: the text being written, open asks, the turn.
+    pub fn end_process(&mut self, outcome: TurnOutcome) {
+        self.end_text();
+        self.settle_all(SettledBy::AgentEnded);
+        if self.turn.take().is_some() {
+            self.push(AgentEvent::TurnEnded { outcome });
+        }
+    }
+
     /// Ends the text that is being written, if any.
     pub fn end_text(&mut self) {
         if let Some(writing) = &self.cursor.writing {
@@ -222,7 +231,6 @@ fn ask_body(ask: &Ask, settlement: Option<Settlement>) -> ItemBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::TurnOutcome;
     use crate::ask::GrantScope;
     use crate::decide::testing::{agent, tool, uuid};
     use crate::item::{ToolKind, ToolStatus};

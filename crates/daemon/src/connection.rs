@@ -1,0 +1,421 @@
+//! One client: its requests one after the other, and its events beside them.
+//!
+//! Whatever a client sends, it affects nobody else: a malformed request gets an error, a message past the limit ends the
+//! connection, and a client that does not read gets a new snapshot instead of a growing queue.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use consort_hub::feed::{Delivery, Subscription};
+use consort_hub::{HubError, NewAgent};
+use consort_model::policy::PermissionMode;
+use consort_model::{
+    Actor, AgentId, EnvironmentChange, Profile, ProfileId, Prompt, PromptOrigin, Refusal, Relation, Status,
+    Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::protocol::{
+    AgentView, Call, DaemonStatus, Done, ErrorBody, InboxEntry, MAX_MESSAGE, NewProfile, NewPrompt,
+    PROTOCOL_VERSION, RuleView, Sent, Snapshot, TranscriptPage, Welcome, codes,
+};
+use crate::server::Daemon;
+
+/// The most items of one page.
+const MAX_PAGE: u32 = 1000;
+
+/// A request as it is first read: the call is understood in a second step, so that its errors can name the request.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+}
+
+/// Serves a client until it leaves.
+pub async fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
+    let (read, write) = stream.into_split();
+    let mut client = Client {
+        daemon: Arc::clone(daemon),
+        writer: Arc::new(Mutex::new(write)),
+        greeted: false,
+        events: None,
+        stops_daemon: false,
+    };
+    let mut reader = BufReader::with_capacity(1024, read);
+    loop {
+        match next_line(&mut reader).await {
+            Ok(Some(line)) => {
+                let answer = client.handle(&line).await;
+                if client.write(&answer).await.is_err() {
+                    break;
+                }
+                if client.stops_daemon {
+                    daemon.ended.notify_one();
+                    break;
+                }
+            }
+            Ok(None) => break,
+            Err(message) => {
+                let error = ErrorBody::new(codes::INVALID_REQUEST, message);
+                // It is being turned away; whether it still reads why is its own business.
+                drop(client.write(&error_line(None, &error)).await);
+                break;
+            }
+        }
+    }
+    if let Some(events) = client.events {
+        events.abort();
+    }
+}
+
+/// The next line without its end; none at the end of the stream.
+async fn next_line(reader: &mut BufReader<OwnedReadHalf>) -> Result<Option<Vec<u8>>, String> {
+    let mut line = Vec::new();
+    let limit = MAX_MESSAGE as u64 + 1;
+    match reader.take(limit).read_until(b'\n', &mut line).await {
+        Ok(0) | Err(_) => Ok(None),
+        Ok(_) if line.last() == Some(&b'\n') => {
+            line.pop();
+            Ok(Some(line))
+        }
+        Ok(_) if line.len() > MAX_MESSAGE => Err(format!("a message may have {MAX_MESSAGE} bytes at most")),
+        // Cut off in the middle: the client is gone.
+        Ok(_) => Ok(None),
+    }
+}
+
+struct Client {
+    daemon: Arc<Daemon>,
+    writer: Arc<Mutex<OwnedWriteHalf>>,
+    greeted: bool,
+    events: Option<JoinHandle<()>>,
+    stops_daemon: bool,
+}
+
+impl Client {
+    /// Answers one line.
+    async fn handle(&mut self, line: &[u8]) -> Vec<u8> {
+        let envelope: Envelope<'_> = match serde_json::from_slice(line) {
+            Ok(envelope) => envelope,
+            Err(error) if error.is_data() => {
+                return error_line(
+                    None,
+                    &ErrorBody::new(codes::INVALID_REQUEST, format!("not a request: {error}")),
+                );
+            }
+            Err(error) => {
+                return error_line(None, &ErrorBody::new(codes::PARSE_ERROR, format!("not JSON: {error}")));
+            }
+        };
+        let id = envelope.id;
+        let call: Call = match serde_json::from_slice(line) {
+            Ok(call) => call,
+            Err(error) => return error_line(id, &call_error(envelope.method.as_deref(), &error)),
+        };
+        if !self.greeted && !matches!(call, Call::Hello { .. }) {
+            return error_line(id, &ErrorBody::new(codes::NO_HELLO, "say `hello` first"));
+        }
+        match self.call(call).await {
+            Ok(result) => result_line(id, &result),
+            Err(error) => error_line(id, &error),
+        }
+    }
+
+    async fn call(&mut self, call: Call) -> Result<Value, ErrorBody> {
+        let daemon = Arc::clone(&self.daemon);
+        let hub = &daemon.hub;
+        match call {
+            Call::Hello { protocol, client } => self.hello(protocol, &client),
+            Call::Subscribe {} => {
+                let snapshot = self.subscribe();
+                value(&snapshot)
+            }
+            Call::ListAgents { closed } => value(&hub.with(|state| {
+                let agents = state.agents.values().filter(|agent| closed || !agent.is_closed());
+                agents.map(AgentView::from).collect::<Vec<_>>()
+            })),
+            Call::GetAgent { agent } => self.view(self.find(&agent)?),
+            Call::CreateAgent(new) => {
+                let relation = match &new.companion_of {
+                    Some(owner) => Relation::Companion { owner: self.find(owner)? },
+                    None => Relation::Primary,
+                };
+                let new = NewAgent {
+                    id: new.id,
+                    profile: new.profile,
+                    name: new.name,
+                    cwd: new.cwd,
+                    relation,
+                    permissions: new.permissions,
+                    prompt: new.prompt.map(prompt),
+                };
+                let id = hub.create(Actor::Person, new).await.map_err(error_body)?;
+                self.view(id)
+            }
+            Call::Send { agent, prompt: new } => {
+                let agent = self.find(&agent)?;
+                let prompt = prompt(new);
+                let id = prompt.id;
+                let waiting_behind = hub.send(agent, prompt).await.map_err(error_body)?;
+                value(&Sent { agent, prompt: id, waiting_behind })
+            }
+            Call::EditPrompt { agent, prompt, text } => {
+                done(hub.edit_prompt(self.find(&agent)?, prompt, text).await)
+            }
+            Call::Interrupt { agent } => done(hub.interrupt(self.find(&agent)?).await),
+            Call::Close { agent } => done(hub.close(Actor::Person, self.find(&agent)?).await),
+            Call::Reopen { agent } => {
+                let id = self.find(&agent)?;
+                hub.reopen(id).await.map_err(error_body)?;
+                self.view(id)
+            }
+            Call::Rename { agent, name } => done(hub.rename(self.find(&agent)?, name).await),
+            Call::SetPermissions { agent, permissions } => {
+                done(hub.set_permissions(self.find(&agent)?, permissions).await)
+            }
+            Call::Choose { agent, option, value } => {
+                done(hub.choose(self.find(&agent)?, option, value).await)
+            }
+            Call::Transcript { agent, before, from, limit } => {
+                let id = self.find(&agent)?;
+                let items =
+                    hub.items(id, before, from, limit.clamp(1, MAX_PAGE)).await.map_err(error_body)?;
+                let total = hub.with(|state| state.agents.get(&id).map_or(0, |agent| agent.cursor.items));
+                value(&TranscriptPage { items, total })
+            }
+            Call::Inbox {} => value(&hub.with(|state| {
+                let open = state.inbox();
+                open.into_iter().map(|(agent, ask)| InboxEntry::new(state, agent, ask)).collect::<Vec<_>>()
+            })),
+            Call::Answer { ask, answer } => done(hub.answer(Actor::Person, &ask, answer).await.map(drop)),
+            Call::ListRules {} => value(&hub.with(|state| {
+                let view = |rule: &consort_model::Rule| RuleView {
+                    id: rule.id,
+                    scope: rule.scope.clone(),
+                    tool: rule.tool,
+                    subject: rule.subject.clone(),
+                    at: rule.at,
+                };
+                state.rules.values().map(view).collect::<Vec<_>>()
+            })),
+            Call::RemoveRule { rule } => done(hub.remove_rule(rule).await),
+            Call::ListProfiles {} | Call::CheckProfiles {} => {
+                let profiles = hub.profiles().await.map_err(error_body)?;
+                match hub.config_problem() {
+                    Some(problem) if matches!(call, Call::CheckProfiles {}) => {
+                        Err(ErrorBody::new(codes::CONFIG, problem))
+                    }
+                    _ => value(&profiles),
+                }
+            }
+            Call::AddProfile(new) => value(&hub.add_profile(profile(new)?).await.map_err(error_body)?),
+            Call::RemoveProfile { profile, force } => done(hub.remove_profile(&profile, force).await),
+            Call::SetDefaultProfile { profile } => done(hub.set_default_profile(&profile).await),
+            Call::Status {} => value(&self.status()),
+            Call::Stop { force, keep_agents } => {
+                hub.shut_down(keep_agents, force).await.map_err(error_body)?;
+                self.stops_daemon = true;
+                value(&Done {})
+            }
+        }
+    }
+
+    fn hello(&mut self, protocol: u32, client: &str) -> Result<Value, ErrorBody> {
+        if protocol != PROTOCOL_VERSION {
+            let message = format!(
+                "this daemon speaks protocol {PROTOCOL_VERSION}, the client {protocol}; use the same version"
+            );
+            return Err(ErrorBody::new(codes::NO_HELLO, message));
+        }
+        tracing::debug!(client, "a client connected");
+        self.greeted = true;
+        value(&Welcome {
+            protocol: PROTOCOL_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+        })
+    }
+
+    /// Takes a snapshot and lets every later event follow it. Subscribing again begins anew.
+    fn subscribe(&mut self) -> Snapshot {
+        if let Some(earlier) = self.events.take() {
+            earlier.abort();
+        }
+        // The subscription comes first, so that no event falls between it and the snapshot.
+        let subscription = self.daemon.hub.subscribe();
+        let snapshot = snapshot(&self.daemon);
+        let events =
+            send_events(Arc::clone(&self.daemon), Arc::clone(&self.writer), subscription, snapshot.state.seq);
+        self.events = Some(tokio::spawn(events));
+        snapshot
+    }
+
+    fn status(&self) -> DaemonStatus {
+        let count = |wanted: &[Status]| {
+            self.daemon.hub.with(|state| {
+                state.agents.values().filter(|agent| wanted.contains(&agent.status())).count() as u32
+            })
+        };
+        DaemonStatus {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            home: self.daemon.home.root().to_owned(),
+            agents: self
+                .daemon
+                .hub
+                .with(|state| state.agents.values().filter(|agent| !agent.is_closed()).count() as u32),
+            working: count(&[Status::Working, Status::Stalled]),
+            needs_input: count(&[Status::NeedsInput]),
+            clients: self.daemon.clients.load(Ordering::Relaxed),
+            uptime_seconds: self.daemon.started.elapsed().as_secs(),
+            trouble: self.daemon.hub.config_problem(),
+        }
+    }
+
+    fn find(&self, wanted: &str) -> Result<AgentId, ErrorBody> {
+        Ok(self.daemon.hub.with(|state| state.find(wanted).map(|agent| agent.id))?)
+    }
+
+    fn view(&self, id: AgentId) -> Result<Value, ErrorBody> {
+        value(&self.daemon.hub.with(|state| state.agent(id).map(AgentView::from))?)
+    }
+
+    async fn write(&self, line: &[u8]) -> std::io::Result<()> {
+        self.writer.lock().await.write_all(line).await
+    }
+}
+
+/// Sends every event after `seq`, and a new snapshot where the client did not keep up.
+async fn send_events(
+    daemon: Arc<Daemon>,
+    writer: Arc<Mutex<OwnedWriteHalf>>,
+    mut subscription: Subscription,
+    mut seq: u64,
+) {
+    let mut lines = Vec::new();
+    loop {
+        match subscription.next().await {
+            Delivery::Events(events) => {
+                for event in events.iter().filter(|event| event.stamped.seq > seq) {
+                    lines.extend_from_slice(br#"{"jsonrpc":"2.0","method":"event","params":"#);
+                    lines.extend_from_slice(event.json().as_bytes());
+                    lines.extend_from_slice(b"}\n");
+                }
+                if let Some(last) = events.last() {
+                    seq = seq.max(last.stamped.seq);
+                }
+            }
+            Delivery::Lagged => {
+                let snapshot = snapshot(&daemon);
+                seq = snapshot.state.seq;
+                let notification =
+                    serde_json::json!({"jsonrpc": "2.0", "method": "snapshot", "params": snapshot});
+                lines.extend_from_slice(notification.to_string().as_bytes());
+                lines.push(b'\n');
+            }
+        }
+        if writer.lock().await.write_all(&lines).await.is_err() {
+            return;
+        }
+        lines.clear();
+        lines.shrink_to(64 << 10);
+    }
+}
+
+fn snapshot(daemon: &Daemon) -> Snapshot {
+    Snapshot { state: daemon.hub.with(Clone::clone) }
+}
+
+fn prompt(new: NewPrompt) -> Prompt {
+    Prompt {
+        id: new.id,
+        origin: PromptOrigin::Person,
+        text: new.text,
+        attachments: new.attachments,
+        at: Timestamp::default(),
+    }
+}
+
+fn profile(new: NewProfile) -> Result<Profile, ErrorBody> {
+    let invalid = |reason: String| ErrorBody::from(Refusal::Invalid { reason });
+    if new.name.trim().is_empty() {
+        return Err(invalid("a profile needs a name".to_owned()));
+    }
+    let environment = new
+        .environment
+        .into_iter()
+        .map(EnvironmentChange::try_from)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(invalid)?;
+    let default_permissions: PermissionMode = new.default_permissions;
+    Ok(Profile {
+        id: ProfileId::new(""),
+        name: new.name,
+        driver: new.driver,
+        command: new.command,
+        args: new.args,
+        environment,
+        default_model: new.default_model,
+        default_permissions,
+    })
+}
+
+fn done(outcome: Result<(), HubError>) -> Result<Value, ErrorBody> {
+    outcome.map_err(error_body)?;
+    value(&Done {})
+}
+
+fn value(answer: &impl Serialize) -> Result<Value, ErrorBody> {
+    serde_json::to_value(answer).map_err(|error| ErrorBody::new(codes::UNAVAILABLE, error.to_string()))
+}
+
+fn error_body(error: HubError) -> ErrorBody {
+    let message = error.to_string();
+    match error {
+        HubError::Refused(refusal) => refusal.into(),
+        HubError::Unavailable(_) => ErrorBody::new(codes::UNAVAILABLE, message),
+        HubError::Config(_) => ErrorBody::new(codes::CONFIG, message),
+        HubError::WouldStopWork { working } => ErrorBody {
+            code: codes::WOULD_STOP_WORK,
+            message,
+            data: serde_json::json!({ "working": working }),
+        },
+    }
+}
+
+/// Tells an unknown method from params that do not fit it.
+fn call_error(method: Option<&str>, error: &serde_json::Error) -> ErrorBody {
+    let Some(method) = method else {
+        return ErrorBody::new(codes::INVALID_REQUEST, "not a request: it has no `method`");
+    };
+    let message = error.to_string();
+    if message.starts_with("unknown variant") {
+        return ErrorBody::new(codes::NO_SUCH_METHOD, format!("there is no method `{method}`"));
+    }
+    ErrorBody::new(codes::INVALID_PARAMS, format!("the params of `{method}` do not fit: {message}"))
+}
+
+fn result_line(id: Option<&RawValue>, result: &Value) -> Vec<u8> {
+    line(id, "result", result)
+}
+
+fn error_line(id: Option<&RawValue>, error: &ErrorBody) -> Vec<u8> {
+    line(id, "error", error)
+}
+
+fn line(id: Option<&RawValue>, key: &str, body: &impl Serialize) -> Vec<u8> {
+    let id = id.map_or("null", RawValue::get);
+    let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"{key}":"#).into_bytes();
+    // These types always serialise; a null body would still be a valid answer.
+    line.extend(serde_json::to_vec(body).unwrap_or_else(|_| b"null".to_vec()));
+    line.extend_from_slice(b"}\n");
+    line
+}

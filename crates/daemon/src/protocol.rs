@@ -1,0 +1,560 @@
+//! The client protocol: what crosses the daemon's socket.
+//!
+//! JSON-RPC 2.0, one message per line. A client says [`Call::Hello`] first. [`Call::Subscribe`] answers with a snapshot;
+//! from then on every event with a higher number follows as an `event` notification. A client that reads too slowly
+//! gets a `snapshot` notification instead of the events it missed.
+
+use std::path::PathBuf;
+
+use consort_model::policy::Subject;
+use consort_model::{
+    Agent, AgentId, Answer, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope, Item,
+    ItemIndex, Lifecycle, PermissionMode, PromptId, Refusal, RuleId, RuleScope, SessionOption, Stamped,
+    State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version of this protocol. A client and a daemon of different versions do not talk.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The longest message that a client may send, in bytes.
+pub const MAX_MESSAGE: usize = 64 << 20;
+
+/// What a client may ask: the JSON-RPC method and its params.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params")]
+pub enum Call {
+    /// Says who is there; must come first. Answer: [`Welcome`].
+    #[serde(rename = "hello")]
+    Hello {
+        /// The client's [`PROTOCOL_VERSION`].
+        protocol: u32,
+        /// The client's name and version.
+        client: String,
+    },
+    /// A snapshot now and events from then on. Answer: [`Snapshot`].
+    #[serde(rename = "subscribe")]
+    Subscribe {},
+    /// All agents. Answer: list of [`AgentView`].
+    #[serde(rename = "agents.list")]
+    ListAgents {
+        /// Closed ones too.
+        #[serde(default)]
+        closed: bool,
+    },
+    /// One agent. Answer: [`AgentView`].
+    #[serde(rename = "agents.get")]
+    GetAgent {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// A new agent. Answer: [`AgentView`].
+    #[serde(rename = "agents.create")]
+    CreateAgent(NewAgent),
+    /// A prompt for an agent. Answer: [`Sent`].
+    #[serde(rename = "agents.send")]
+    Send {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// The prompt.
+        prompt: NewPrompt,
+    },
+    /// Changes a prompt that still waits. Answer: [`Done`].
+    #[serde(rename = "agents.edit_prompt")]
+    EditPrompt {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// Which prompt.
+        prompt: PromptId,
+        /// The new text; none drops the prompt.
+        #[serde(default)]
+        text: Option<String>,
+    },
+    /// Stops an agent's turn and its sub-agents'. Answer: [`Done`].
+    #[serde(rename = "agents.interrupt")]
+    Interrupt {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// Closes an agent with all that is bound to it. Answer: [`Done`].
+    #[serde(rename = "agents.close")]
+    Close {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// Starts a closed or failed agent again. Answer: [`AgentView`].
+    #[serde(rename = "agents.reopen")]
+    Reopen {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// Gives an agent another name. Answer: [`Done`].
+    #[serde(rename = "agents.rename")]
+    Rename {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// The new name.
+        name: String,
+    },
+    /// Changes what an agent's approvals follow. Answer: [`Done`].
+    #[serde(rename = "agents.permissions")]
+    SetPermissions {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// The mode.
+        permissions: PermissionMode,
+    },
+    /// Chooses a value for one of the session's options, such as `mode` or `model`. Answer: [`Done`].
+    #[serde(rename = "agents.choose")]
+    Choose {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// Which option.
+        option: String,
+        /// Which value.
+        value: String,
+    },
+    /// A page of a transcript. Answer: [`TranscriptPage`].
+    #[serde(rename = "transcript.page")]
+    Transcript {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// The items before this one; none: the last ones.
+        #[serde(default)]
+        before: Option<ItemIndex>,
+        /// The items from this one on, instead of `before`.
+        #[serde(default)]
+        from: Option<ItemIndex>,
+        /// How many, at most 1000.
+        limit: u32,
+    },
+    /// All open approvals and questions, oldest first. Answer: list of [`InboxEntry`].
+    #[serde(rename = "inbox.list")]
+    Inbox {},
+    /// Answers an approval or question. Answer: [`Done`].
+    #[serde(rename = "inbox.answer")]
+    Answer {
+        /// Its id, or a unique beginning or end of it.
+        ask: String,
+        /// The answer.
+        answer: Answer,
+    },
+    /// All rules. Answer: list of [`RuleView`].
+    #[serde(rename = "rules.list")]
+    ListRules {},
+    /// Removes a rule. Answer: [`Done`].
+    #[serde(rename = "rules.remove")]
+    RemoveRule {
+        /// Which one.
+        rule: RuleId,
+    },
+    /// All profiles. Answer: list of [`consort_model::ProfileSummary`].
+    #[serde(rename = "profiles.list")]
+    ListProfiles {},
+    /// A new profile. Answer: [`consort_model::ProfileSummary`].
+    #[serde(rename = "profiles.add")]
+    AddProfile(NewProfile),
+    /// Removes a profile and ends its agents' processes. Answer: [`Done`].
+    #[serde(rename = "profiles.remove")]
+    RemoveProfile {
+        /// Its id or name.
+        profile: String,
+        /// Even if agents run by it.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Makes a profile the one that is used where none is named. Answer: [`Done`].
+    #[serde(rename = "profiles.default")]
+    SetDefaultProfile {
+        /// Its id or name.
+        profile: String,
+    },
+    /// Looks again which profiles can be used. Answer: list of [`consort_model::ProfileSummary`].
+    #[serde(rename = "profiles.check")]
+    CheckProfiles {},
+    /// How the daemon is. Answer: [`DaemonStatus`].
+    #[serde(rename = "daemon.status")]
+    Status {},
+    /// Ends the daemon. Answer: [`Done`]; an error [`codes::WOULD_STOP_WORK`] if agents are working and `force` is not set.
+    #[serde(rename = "daemon.stop")]
+    Stop {
+        /// Even if agents are working.
+        #[serde(default)]
+        force: bool,
+        /// Leave the runners and their agents running for the next daemon.
+        #[serde(default)]
+        keep_agents: bool,
+    },
+}
+
+/// The codes of JSON-RPC errors besides the standard ones.
+pub mod codes {
+    /// The line is not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// The message is not a JSON-RPC request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// There is no such method.
+    pub const NO_SUCH_METHOD: i64 = -32601;
+    /// The params do not fit the method.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The command was refused; `data` holds the [`super::Refusal`].
+    pub const REFUSED: i64 = -32001;
+    /// The daemon cannot keep what it is told (disk full, database locked). Nothing was changed.
+    pub const UNAVAILABLE: i64 = -32002;
+    /// `hello` must come first, with a version that both sides speak.
+    pub const NO_HELLO: i64 = -32003;
+    /// Agents are working; `data` holds how many.
+    pub const WOULD_STOP_WORK: i64 = -32004;
+    /// `config.toml` cannot be read or written.
+    pub const CONFIG: i64 = -32005;
+}
+
+/// A request as it stands on the wire.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// Always `2.0`.
+    pub jsonrpc: String,
+    /// Any number or string; the answer has the same.
+    pub id: Value,
+    /// What is asked.
+    #[serde(flatten)]
+    pub call: Call,
+}
+
+/// What the daemon sends.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "one at a time, and read at once")]
+pub enum FromDaemon {
+    /// The answer to a request that was done.
+    Result {
+        /// Of the request.
+        id: Value,
+        /// What the method answers with.
+        result: Value,
+    },
+    /// The answer to a request that was not.
+    Error {
+        /// Of the request; null if it could not be read.
+        id: Value,
+        /// Why.
+        error: ErrorBody,
+    },
+    /// Something happened.
+    Notification(Notification),
+}
+
+/// A notification to a subscribed client.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "method", content = "params", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "nearly every notification is an event")]
+pub enum Notification {
+    /// An event.
+    Event(Stamped),
+    /// A new snapshot, because the client did not keep up.
+    Snapshot(Snapshot),
+}
+
+/// Why a request was not done.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorBody {
+    /// One of [`codes`].
+    pub code: i64,
+    /// One sentence for a person: what happened and what to do.
+    pub message: String,
+    /// More for programs.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+impl ErrorBody {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: Value::Null }
+    }
+}
+
+impl From<Refusal> for ErrorBody {
+    fn from(refusal: Refusal) -> Self {
+        let data = serde_json::to_value(&refusal).unwrap_or_default();
+        Self { code: codes::REFUSED, message: refusal.to_string(), data }
+    }
+}
+
+/// The answer to [`Call::Hello`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Welcome {
+    /// The daemon's [`PROTOCOL_VERSION`].
+    pub protocol: u32,
+    /// The daemon's version.
+    pub version: String,
+    /// The daemon's process.
+    pub pid: u32,
+}
+
+/// Everything but the transcripts, as of one event.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Snapshot {
+    /// The state; `state.seq` is the number of the last event in it.
+    pub state: State,
+}
+
+/// The answer where there is nothing to tell.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Done {}
+
+/// A new agent, as a person asks for it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NewAgent {
+    /// Made by the client, so that asking again after a lost connection is harmless.
+    pub id: AgentId,
+    /// Id or name of the profile; none: the default one.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// The wished name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Where it works; absolute.
+    pub cwd: PathBuf,
+    /// Makes it a companion of this agent: id, beginning or end of the id, or name.
+    #[serde(default)]
+    pub companion_of: Option<String>,
+    /// What its approvals follow; none: as the profile says.
+    #[serde(default)]
+    pub permissions: Option<PermissionMode>,
+    /// The first prompt.
+    #[serde(default)]
+    pub prompt: Option<NewPrompt>,
+}
+
+/// A prompt, as a person gives it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NewPrompt {
+    /// Made by the client, so that sending again after a lost connection is harmless.
+    pub id: PromptId,
+    /// Its text.
+    pub text: String,
+    /// Images and files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+/// The answer to [`Call::Send`]: the prompt is kept from now on, whatever happens.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Sent {
+    /// The agent.
+    pub agent: AgentId,
+    /// The prompt.
+    pub prompt: PromptId,
+    /// How many prompts stand before it; none: it was delivered.
+    pub waiting_behind: Option<u32>,
+}
+
+/// A new profile, as a person asks for it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NewProfile {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: DriverKind,
+    /// Its program; none: the driver's own.
+    #[serde(default)]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// `KEY=VALUE`, `KEY=` or `-KEY`.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// The model it starts with.
+    #[serde(default)]
+    pub default_model: Option<String>,
+    /// The permission mode it starts with.
+    #[serde(default)]
+    pub default_permissions: PermissionMode,
+}
+
+/// A page of a transcript.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TranscriptPage {
+    /// The items, in order.
+    pub items: Vec<Item>,
+    /// How many items the transcript has in all.
+    pub total: u64,
+}
+
+/// How the daemon is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonStatus {
+    /// Its process.
+    pub pid: u32,
+    /// Its version.
+    pub version: String,
+    /// Its folder.
+    pub home: PathBuf,
+    /// Agents that are not closed.
+    pub agents: u32,
+    /// Agents that are in a turn.
+    pub working: u32,
+    /// Agents that wait for a person.
+    pub needs_input: u32,
+    /// Clients that are connected, this one included.
+    pub clients: u32,
+    /// Seconds since it started.
+    pub uptime_seconds: u64,
+    /// What stands in the way of new work, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// An agent as lists show it: the stable shape of `--json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AgentView {
+    /// Who it is.
+    pub id: AgentId,
+    /// What people call it.
+    pub name: String,
+    /// Its profile.
+    pub profile: String,
+    /// Its driver.
+    pub driver: DriverKind,
+    /// What it is doing.
+    pub status: Status,
+    /// Where it works.
+    pub cwd: String,
+    /// The agent that created it; null: a person did.
+    pub created_by: Option<AgentId>,
+    /// Whether it is a companion of the one that owns it.
+    pub companion: bool,
+    /// The agent that it belongs to as a companion.
+    pub owner: Option<AgentId>,
+    /// The agent that it works for as a sub-agent.
+    pub parent: Option<AgentId>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When its turn began.
+    pub working_since: Option<Timestamp>,
+    /// How its last turn ended.
+    pub last_outcome: Option<TurnOutcome>,
+    /// How many prompts wait.
+    pub queued: u32,
+    /// How many approvals and questions are open.
+    pub open_asks: u32,
+    /// What its approvals follow.
+    pub permissions: PermissionMode,
+    /// The agent's own name for its session.
+    pub session: Option<String>,
+    /// What can be chosen for its session.
+    pub options: Vec<SessionOption>,
+    /// What it used.
+    pub usage: Usage,
+    /// Its title.
+    pub title: Option<String>,
+    /// How many items its transcript has.
+    pub items: u64,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+impl From<&Agent> for AgentView {
+    fn from(agent: &Agent) -> Self {
+        Self {
+            id: agent.id,
+            name: agent.name.clone(),
+            profile: agent.profile.to_string(),
+            driver: agent.driver,
+            status: agent.status(),
+            cwd: agent.cwd.clone(),
+            created_by: agent.created_by,
+            companion: agent.relation.owner().is_some(),
+            owner: agent.relation.owner(),
+            parent: agent.relation.parent(),
+            created_at: agent.created_at,
+            working_since: agent.turn.as_ref().map(|turn| turn.started_at),
+            last_outcome: agent.last_outcome.clone(),
+            queued: agent.queue.len() as u32,
+            open_asks: agent.asks.len() as u32,
+            permissions: agent.permissions,
+            session: agent.session.as_ref().map(|session| session.id.clone()),
+            options: agent.options.clone(),
+            usage: agent.usage,
+            title: agent.title.clone(),
+            items: agent.cursor.items,
+            failure: match &agent.lifecycle {
+                Lifecycle::Failed(failure) => Some(failure.clone()),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// An open approval or question, as the inbox shows it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct InboxEntry {
+    /// What `consort approve` and `consort deny` take.
+    pub id: AskId,
+    /// Who asks.
+    pub agent: AgentId,
+    /// Its name.
+    pub agent_name: String,
+    /// The names of the agents above it, nearest first.
+    pub chain: Vec<String>,
+    /// `approval` or `question`.
+    pub kind: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// When.
+    pub at: Timestamp,
+    /// What is asked, whole: the command or diff, the options.
+    pub body: AskBody,
+}
+
+impl InboxEntry {
+    /// The entry for an ask of `agent`.
+    pub fn new(state: &State, agent: &Agent, ask: &Ask) -> Self {
+        let mut chain = Vec::new();
+        let mut above = agent.relation.bound_to();
+        while let Some(next) = above.and_then(|id| state.agents.get(&id)).filter(|_| chain.len() < 16) {
+            chain.push(next.name.clone());
+            above = next.relation.bound_to();
+        }
+        Self {
+            id: ask.id,
+            agent: agent.id,
+            agent_name: agent.name.clone(),
+            chain,
+            kind: ask.body.kind().to_owned(),
+            title: ask.title.clone(),
+            at: ask.at,
+            body: ask.body.clone(),
+        }
+    }
+}
+
+/// A rule, as lists show it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RuleView {
+    /// Which rule.
+    pub id: RuleId,
+    /// Whom it covers.
+    #[serde(flatten)]
+    pub scope: RuleScope,
+    /// The kind of call.
+    pub tool: ToolKind,
+    /// What the call must be.
+    #[serde(flatten)]
+    pub subject: Subject,
+    /// When it was set.
+    pub at: Timestamp,
+}
+
+/// How far an approval on the command line reaches.
+pub fn scope_of(always: bool, session: bool) -> GrantScope {
+    match (always, session) {
+        (true, _) => GrantScope::Always,
+        (false, true) => GrantScope::Session,
+        (false, false) => GrantScope::Once,
+    }
+}

@@ -1,0 +1,488 @@
+//! The hub itself: commands in, tasks told.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use consort_model::event::AgentEvent;
+use consort_model::{
+    Actor, AgentId, Answer, AskId, CreateAgent, Event, Item, ItemIndex, PermissionMode, Profile, ProfileId,
+    ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
+};
+use consort_runner::client;
+use consort_store::{Committed, OpenError, Opened, Page, Store};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::error::HubError;
+use crate::feed::{Feed, Subscription};
+use crate::profiles::Profiles;
+use crate::shared::Shared;
+use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
+
+/// What a hub needs to know of the world.
+pub struct Settings {
+    /// The folder of the database.
+    pub data: PathBuf,
+    /// The file with profiles and limits.
+    pub config: PathBuf,
+    /// One folder per runner.
+    pub runners: PathBuf,
+    /// The `consort` program, which is also the runner.
+    pub program: PathBuf,
+    /// What agents' processes inherit before their profile changes it.
+    pub environment: Vec<(String, String)>,
+}
+
+/// A new agent, as a client asks for it.
+pub struct NewAgent {
+    pub id: AgentId,
+    pub profile: Option<String>,
+    pub name: Option<String>,
+    pub cwd: PathBuf,
+    pub relation: Relation,
+    pub permissions: Option<PermissionMode>,
+    pub prompt: Option<Prompt>,
+}
+
+/// Knows all agents and routes everything.
+pub struct Hub {
+    shared: Arc<Shared>,
+    feed: Arc<Feed>,
+    tasks: Mutex<HashMap<AgentId, RunningTask>>,
+}
+
+/// The task of an agent's newest process.
+struct RunningTask {
+    generation: u32,
+    orders: mpsc::UnboundedSender<Order>,
+    handle: JoinHandle<()>,
+}
+
+impl Hub {
+    /// Opens the store and goes on with every agent where the last hub left it.
+    pub async fn open(settings: Settings) -> Result<Arc<Self>, OpenError> {
+        let feed = Arc::new(Feed::default());
+        let profiles = Profiles::open(&settings.config, settings.environment.clone());
+        let publish = Arc::clone(&feed);
+        let listener = Box::new(move |events: &[_], _: &State| publish.publish(events));
+        let Opened { store, links } =
+            Store::open(&settings.data, profiles.summaries(), profiles.limits(), listener)?;
+        let shared = Arc::new(Shared {
+            store,
+            profiles,
+            program: settings.program,
+            runners: settings.runners,
+            environment: settings.environment,
+        });
+        let hub = Arc::new(Self { shared, feed, tasks: Mutex::default() });
+        let mut processes: BTreeSet<(AgentId, u32)> =
+            links.iter().map(|link| (link.agent, link.generation)).collect();
+        hub.shared.store.with(|state| {
+            let wanted = state.agents.values().filter(|agent| agent.wants_process());
+            processes.extend(wanted.map(|agent| (agent.id, agent.generation)));
+        });
+        let known: BTreeSet<PathBuf> =
+            processes.iter().map(|(id, generation)| hub.shared.runner_dir(*id, *generation)).collect();
+        for (id, generation) in processes {
+            hub.start_task(id, generation);
+        }
+        let runners = hub.shared.runners.clone();
+        tokio::spawn(async move { clear_orphans(&runners, &known).await });
+        Ok(hub)
+    }
+
+    /// Looks at the newest state. Be short.
+    pub fn with<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+        self.shared.store.with(look)
+    }
+
+    /// Events from now on.
+    pub fn subscribe(&self) -> Subscription {
+        self.feed.subscribe()
+    }
+
+    /// What is wrong with `config.toml`, if anything.
+    pub fn config_problem(&self) -> Option<String> {
+        self.shared.profiles.problem()
+    }
+
+    /// Creates an agent and starts its process.
+    pub async fn create(&self, actor: Actor, new: NewAgent) -> Result<AgentId, HubError> {
+        self.refresh_profiles().await?;
+        let profile = self.shared.profiles.find(new.profile.as_deref()).ok_or_else(|| match &new.profile {
+            Some(wanted) => Refusal::NoSuchProfile { wanted: wanted.clone() },
+            None => Refusal::Invalid {
+                reason: "no profile can be used on this machine; `consort profiles list` says why, and `consort profiles \
+                         add` makes another"
+                    .to_owned(),
+            },
+        })?;
+        check_cwd(&new.cwd)?;
+        let request = CreateAgent {
+            id: new.id,
+            name: new.name,
+            profile: profile.id.clone(),
+            driver: profile.driver,
+            cwd: new.cwd.to_string_lossy().into_owned(),
+            relation: new.relation,
+            permissions: new.permissions.unwrap_or(profile.default_permissions),
+            prompt: new.prompt,
+        };
+        let id = request.id;
+        self.run(move |state, at| decide::create(state, actor, &request, at)).await?;
+        Ok(id)
+    }
+
+    /// Accepts a prompt. Returns how many stand before it, or none if its turn has begun.
+    pub async fn send(&self, id: AgentId, prompt: Prompt) -> Result<Option<u32>, HubError> {
+        self.refresh_profiles().await?;
+        let prompt_id = prompt.id;
+        self.run(move |state, at| decide::send(state, id, &Prompt { at, ..prompt.clone() })).await?;
+        self.order(id, Order::Deliver);
+        Ok(self.with(|state| {
+            let queue = &state.agents.get(&id)?.queue;
+            queue.iter().position(|waiting| waiting.id == prompt_id).map(|place| place as u32)
+        }))
+    }
+
+    /// Changes or drops a prompt that still waits.
+    pub async fn edit_prompt(
+        &self,
+        id: AgentId,
+        prompt: PromptId,
+        text: Option<String>,
+    ) -> Result<(), HubError> {
+        self.run(move |state, _| decide::edit_queued(state, id, prompt, text.as_deref())).await.map(drop)
+    }
+
+    /// Stops the turn of an agent and those of its sub-agents.
+    pub async fn interrupt(&self, id: AgentId) -> Result<(), HubError> {
+        let targets = self.with(|state| {
+            let agent = state.agent(id)?;
+            if agent.is_closed() {
+                return Err(Refusal::Closed { name: agent.name.clone() });
+            }
+            Ok(decide::interrupt_targets(state, id))
+        })?;
+        for target in targets {
+            self.order(target, Order::Interrupt);
+        }
+        Ok(())
+    }
+
+    /// Closes an agent with all that is bound to it, and waits until their processes are gone.
+    pub async fn close(&self, actor: Actor, id: AgentId) -> Result<(), HubError> {
+        self.run(move |state, at| decide::close(state, actor, id, at)).await?;
+        Ok(())
+    }
+
+    /// Starts a closed or failed agent again.
+    pub async fn reopen(&self, id: AgentId) -> Result<(), HubError> {
+        self.refresh_profiles().await?;
+        let cwd = self.with(|state| state.agent(id).map(|agent| PathBuf::from(&agent.cwd)))?;
+        check_cwd(&cwd)?;
+        self.run(move |state, _| decide::reopen(state, id)).await?;
+        Ok(())
+    }
+
+    /// Gives an agent another name.
+    pub async fn rename(&self, id: AgentId, name: String) -> Result<(), HubError> {
+        self.run(move |state, _| decide::rename(state, id, &name)).await.map(drop)
+    }
+
+    /// Changes what an agent's approvals follow.
+    pub async fn set_permissions(&self, id: AgentId, permissions: PermissionMode) -> Result<(), HubError> {
+        let decide = move |state: &State, _| {
+            let agent = state.agent(id)?;
+            let change = AgentEvent::PermissionsChanged { permissions };
+            Ok(if agent.permissions == permissions { vec![] } else { vec![Event::of(id, change)] })
+        };
+        self.run(decide).await.map(drop)
+    }
+
+    /// Chooses a value for one of the session's options.
+    pub async fn choose(&self, id: AgentId, option: String, value: String) -> Result<(), HubError> {
+        let (reply, answer) = oneshot::channel();
+        self.order(id, Order::Choose(Box::new(ChooseOrder { option, value, reply })));
+        match answer.await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.not_running(id, "changed")),
+        }
+    }
+
+    /// Answers an approval or question.
+    pub async fn answer(&self, actor: Actor, wanted: &str, answer: Answer) -> Result<AskId, HubError> {
+        let (id, ask) = self.with(|state| {
+            let (agent, ask) = decide::find_ask(state, wanted)?;
+            decide::check_answer(actor, &ask.body, &answer)?;
+            Ok::<_, Refusal>((agent.id, ask.id))
+        })?;
+        let (reply, answered) = oneshot::channel();
+        self.order(id, Order::Answer(Box::new(AnswerOrder { ask, answer, reply })));
+        match answered.await {
+            Ok(outcome) => outcome.map(|()| ask),
+            // Its process ended meanwhile, and the ask with it.
+            Err(_) => Err(Refusal::NotOpen { wanted: wanted.to_owned() }.into()),
+        }
+    }
+
+    /// A page of a transcript: the items before one, or from one on.
+    pub async fn items(
+        &self,
+        id: AgentId,
+        before: Option<ItemIndex>,
+        from: Option<ItemIndex>,
+        limit: u32,
+    ) -> Result<Vec<Item>, HubError> {
+        let limit = limit as usize;
+        let page = match (from, before) {
+            (Some(index), _) => Page::From { index, limit },
+            (None, Some(index)) => Page::Before { index, limit },
+            (None, None) => Page::Last { limit },
+        };
+        Ok(self.shared.store.items(id, page).await?)
+    }
+
+    /// Removes a rule.
+    pub async fn remove_rule(&self, rule: RuleId) -> Result<(), HubError> {
+        let decide = move |state: &State, _| {
+            if !state.rules.contains_key(&rule) {
+                let reason = format!("there is no rule {rule}; `consort rules list` shows them");
+                return Err(Refusal::Invalid { reason });
+            }
+            Ok(vec![Event::RuleRemoved { rule }])
+        };
+        self.run(decide).await.map(drop)
+    }
+
+    /// All profiles, looked at anew.
+    pub async fn profiles(&self) -> Result<Vec<ProfileSummary>, HubError> {
+        self.shared.profiles.refresh();
+        self.publish_profiles().await?;
+        Ok(self.with(|state| state.profiles.clone()))
+    }
+
+    /// Adds a profile.
+    pub async fn add_profile(&self, profile: Profile) -> Result<ProfileSummary, HubError> {
+        let id = self.shared.profiles.add(profile)?;
+        self.publish_profiles().await?;
+        self.with(|state| state.profiles.iter().find(|profile| profile.id == id).cloned())
+            .ok_or_else(|| Refusal::NoSuchProfile { wanted: id.to_string() }.into())
+    }
+
+    /// Removes a profile and ends the processes of its agents; their transcripts stay.
+    pub async fn remove_profile(&self, wanted: &str, force: bool) -> Result<(), HubError> {
+        let id = self.profile_id(wanted)?;
+        let users: Vec<(AgentId, String)> = self.with(|state| {
+            let users = state.agents.values().filter(|agent| agent.profile == id && !agent.is_closed());
+            users.map(|agent| (agent.id, agent.name.clone())).collect()
+        });
+        if !users.is_empty() && !force {
+            let names = users.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let reason =
+                format!("agents run by this profile ({names}); --force ends their sessions and removes it");
+            return Err(Refusal::Invalid { reason }.into());
+        }
+        self.shared.profiles.remove(&id)?;
+        self.publish_profiles().await?;
+        for (agent, _) in users {
+            self.rest(agent).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a profile the default one.
+    pub async fn set_default_profile(&self, wanted: &str) -> Result<(), HubError> {
+        let id = self.profile_id(wanted)?;
+        self.shared.profiles.set_default(&id)?;
+        self.publish_profiles().await
+    }
+
+    /// Ends the hub: leaves every process to the next daemon, or ends them all first.
+    pub async fn shut_down(&self, keep_agents: bool, force: bool) -> Result<(), HubError> {
+        let busy = |status: Status| matches!(status, Status::Working | Status::NeedsInput | Status::Stalled);
+        let (working, all): (u32, Vec<AgentId>) = self.with(|state| {
+            let agents = state.agents.values().filter(|agent| agent.wants_process());
+            let working = agents.clone().filter(|agent| busy(agent.status())).count() as u32;
+            (working, agents.map(|agent| agent.id).collect())
+        });
+        if !keep_agents {
+            if working > 0 && !force {
+                return Err(HubError::WouldStopWork { working });
+            }
+            let resting = all.into_iter().map(|id| self.rest(id));
+            for rested in join_all(resting).await {
+                rested?;
+            }
+        }
+        let tasks: Vec<RunningTask> = lock(&self.tasks).drain().map(|(_, task)| task).collect();
+        for task in &tasks {
+            drop(task.orders.send(Order::Detach));
+        }
+        for task in tasks {
+            join(task.handle).await;
+        }
+        let store = self.shared.store.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || store.close()).await {
+            tracing::error!(%error, "the store was not closed in order");
+        }
+        Ok(())
+    }
+
+    /// Ends an agent's process until the next prompt.
+    async fn rest(&self, id: AgentId) -> Result<(), HubError> {
+        let decide = move |state: &State, at| {
+            let agent = state.agent(id)?;
+            Ok(decide::rest(agent, at).into_iter().map(|change| Event::of(id, change)).collect())
+        };
+        self.run(decide).await.map(drop)
+    }
+
+    /// Commits a decision and does what its events ask for: processes are started and ended.
+    async fn run(
+        &self,
+        decide: impl FnOnce(&State, consort_model::Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
+    ) -> Result<Committed, HubError> {
+        let committed = self.shared.commit(decide).await?;
+        let mut ended = Vec::new();
+        for stamped in &committed.events {
+            let Event::Agent { agent, change } = &stamped.event else { continue };
+            match change {
+                AgentEvent::Created { record } => self.start_task(*agent, record.generation),
+                AgentEvent::Starting { generation } => self.start_task(*agent, *generation),
+                AgentEvent::Closed | AgentEvent::Rested => ended.extend(self.take_task(*agent)),
+                _ => {}
+            }
+        }
+        for task in &ended {
+            // A task whose orders are closed is at its end already.
+            drop(task.orders.send(Order::Stop));
+        }
+        for task in ended {
+            join(task.handle).await;
+        }
+        Ok(committed)
+    }
+
+    /// Starts the task of a process, once the task of the agent's process before it is over.
+    fn start_task(&self, id: AgentId, generation: u32) {
+        let (orders, received) = mpsc::unbounded_channel();
+        let task = Task::new(Arc::clone(&self.shared), id, generation, received);
+        let mut tasks = lock(&self.tasks);
+        if tasks.get(&id).is_some_and(|running| running.generation >= generation) {
+            return;
+        }
+        let before = tasks.remove(&id);
+        let handle = tokio::spawn(async move {
+            if let Some(before) = before {
+                drop(before.orders.send(Order::Stop));
+                join(before.handle).await;
+            }
+            task.run().await;
+        });
+        tasks.insert(id, RunningTask { generation, orders, handle });
+    }
+
+    fn take_task(&self, id: AgentId) -> Option<RunningTask> {
+        lock(&self.tasks).remove(&id)
+    }
+
+    /// Tells an agent's task. Where there is none, there is nobody to do it: the order is dropped, with its reply.
+    fn order(&self, id: AgentId, order: Order) {
+        if let Some(task) = lock(&self.tasks).get(&id) {
+            // A task whose orders are closed is at its end; what the order is about is over with it.
+            drop(task.orders.send(order));
+        }
+    }
+
+    fn not_running(&self, id: AgentId, action: &str) -> HubError {
+        let refusal = self.with(|state| match state.agent(id) {
+            Ok(agent) => Refusal::WrongStatus {
+                name: agent.name.clone(),
+                status: agent.status().words().to_owned(),
+                action: action.to_owned(),
+            },
+            Err(refusal) => refusal,
+        });
+        refusal.into()
+    }
+
+    fn profile_id(&self, wanted: &str) -> Result<ProfileId, HubError> {
+        self.shared.profiles.refresh();
+        let profile = self.shared.profiles.find(Some(wanted));
+        Ok(profile.ok_or_else(|| Refusal::NoSuchProfile { wanted: wanted.to_owned() })?.id)
+    }
+
+    /// Takes up what a person changed in `config.toml`.
+    async fn refresh_profiles(&self) -> Result<(), HubError> {
+        if self.shared.profiles.refresh() { self.publish_profiles().await } else { Ok(()) }
+    }
+
+    async fn publish_profiles(&self) -> Result<(), HubError> {
+        let profiles = self.shared.profiles.summaries();
+        let decide = move |state: &State, _| {
+            Ok(if state.profiles == profiles { vec![] } else { vec![Event::ProfilesChanged { profiles }] })
+        };
+        self.run(decide).await.map(drop)
+    }
+}
+
+fn check_cwd(cwd: &Path) -> Result<(), Refusal> {
+    if cwd.is_absolute() && cwd.is_dir() {
+        return Ok(());
+    }
+    let reason = format!("{} is not a folder; give an existing one with --cwd", cwd.display());
+    Err(Refusal::Invalid { reason })
+}
+
+/// Ends runners that no agent knows: their agents were done with them when the daemon was killed.
+async fn clear_orphans(runners: &Path, known: &BTreeSet<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(runners) else { return };
+    let of_known = |dir: &Path| {
+        let dir = dir.as_os_str().as_encoded_bytes();
+        // `abc-1` and its terminals `abc-1t1`, but not `abc-12`.
+        known.iter().any(|known| {
+            let rest = dir.strip_prefix(known.as_os_str().as_encoded_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"t"))
+        })
+    };
+    for dir in entries.flatten().map(|entry| entry.path()).filter(|dir| !of_known(dir)) {
+        tracing::info!(dir = %dir.display(), "clearing away a runner that no agent knows");
+        if let Ok((_, sender, mut receiver)) = client::connect(&dir, 0).await {
+            crate::task::stop_runner(&sender, &mut receiver, None).await;
+        }
+        if let Err(error) = std::fs::remove_dir_all(&dir) {
+            tracing::debug!(%error, dir = %dir.display(), "the folder of a runner stays");
+        }
+    }
+}
+
+async fn join(handle: JoinHandle<()>) {
+    if let Err(error) = handle.await {
+        tracing::error!(%error, "the task of an agent ended badly");
+    }
+}
+
+/// Runs all at once and collects their outcomes.
+async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut outcomes = Vec::new();
+    let mut waiting: Vec<_> = futures.map(Box::pin).collect();
+    std::future::poll_fn(|context| {
+        waiting.retain_mut(|future| match future.as_mut().poll(context) {
+            std::task::Poll::Ready(outcome) => {
+                outcomes.push(outcome);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    outcomes
+}
+
+/// Locks even after a panic elsewhere: every critical section here leaves its data whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

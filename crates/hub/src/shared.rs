@@ -1,0 +1,56 @@
+//! What the hub and the tasks of its agents share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use consort_model::{Agent, AgentId, Event, Refusal, State, Timestamp};
+use consort_store::{Change, CommitError, Committed, Store};
+
+use crate::profiles::Profiles;
+
+/// Marks every process that belongs to one process of an agent, so that it is found again whatever became of its parents.
+pub const PROCESS_MARK: &str = "CONSORT_PROCESS";
+
+/// Tells an agent's processes which agent they belong to.
+pub const AGENT_MARK: &str = "CONSORT_AGENT_ID";
+
+/// A decision that can be made again if the store could not keep it the first time.
+pub type Decide = Arc<dyn Fn(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync>;
+
+/// What the hub and its agents' tasks share.
+pub struct Shared {
+    pub store: Store,
+    pub profiles: Profiles,
+    /// The `consort` program, which is also the runner.
+    pub program: PathBuf,
+    /// One folder per runner.
+    pub runners: PathBuf,
+    /// What agents' processes inherit before their profile changes it.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Shared {
+    /// A copy of an agent's record.
+    pub fn agent(&self, id: AgentId) -> Result<Agent, Refusal> {
+        self.store.with(|state| state.agent(id).cloned())
+    }
+
+    /// Commits a decision.
+    pub async fn commit(
+        &self,
+        decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
+    ) -> Result<Committed, CommitError> {
+        self.store.commit(Change { decide: Box::new(decide), link: None }).await
+    }
+
+    /// The folder of the runner of an agent's process.
+    pub fn runner_dir(&self, agent: AgentId, generation: u32) -> PathBuf {
+        let id = agent.uuid().simple().to_string();
+        self.runners.join(format!("{}-{generation}", &id[id.len() - 12..]))
+    }
+
+    /// The value of [`PROCESS_MARK`] for an agent's process.
+    pub fn process_mark(agent: AgentId, generation: u32) -> String {
+        format!("{agent}.{generation}")
+    }
+}
