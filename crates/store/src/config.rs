@@ -13,7 +13,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use consort_model::{EnvironmentChange, Limits, Profile, ProfileId};
+use consort_model::{Availability, EnvironmentChange, Limits, Profile, ProfileId, ProfileSummary};
 use thiserror::Error;
 use toml_edit::{Document, Item, TableLike, Value};
 
@@ -97,6 +97,15 @@ impl Config {
     pub fn find(&self, wanted: &str) -> Option<&Profile> {
         let by_id = self.profiles.iter().find(|profile| profile.id.as_str() == wanted);
         by_id.or_else(|| self.profiles.iter().find(|profile| profile.name == wanted))
+    }
+
+    /// What clients may see of the profiles. `availability` looks whether one can be used.
+    pub fn summaries(&self, availability: impl Fn(&Profile) -> Availability) -> Vec<ProfileSummary> {
+        let is_default = |profile: &Profile| self.default_profile.as_ref() == Some(&profile.id);
+        self.profiles
+            .iter()
+            .map(|profile| profile.summary(availability(profile), is_default(profile)))
+            .collect()
     }
 
     fn read(text: &str) -> Result<Self, Problem> {

@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum OpenError {
     /// A later version of Consort wrote it.
     #[error(
-        "{} was written by a newer version of Consort (database version {found}, this one knows {known}): \
+        "{} was written by a newer version of Consort (version {found} of the data, this one knows {known}): \
          use that version, or another CONSORT_HOME",
         path.display()
     )]

@@ -23,7 +23,8 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_model::{
-    AgentId, Event, Item, ItemIndex, Limits, ProfileSummary, Refusal, Stamped, State, Timestamp,
+    AgentId, Event, Item, ItemIndex, Limits, MODEL_VERSION, ProfileSummary, Refusal, Stamped, State,
+    Timestamp,
 };
 
 pub use availability::look_up;
@@ -103,6 +104,7 @@ impl Store {
         let path = schema::prepare(dir)?;
         let mut connection = schema::connect(&path)?;
         schema::migrate(&mut connection, &path, schema::STEPS)?;
+        schema::check_model(&connection, &path, MODEL_VERSION)?;
         let state = load::state(&connection, &path, profiles, limits)?;
         let links = link::all(&connection).map_err(|error| OpenError::sqlite(&path, &error))?;
         let shared = Arc::new(RwLock::new(state.clone()));
@@ -150,8 +152,8 @@ impl Store {
         self.writer.set(key.to_owned(), value).await
     }
 
-    /// Commits what was handed over before, ends the writer and waits for that. Later changes are answered
-    /// [`CommitError::Stopped`].
+    /// Commits what was handed over before, ends the writer and waits for that, blocking the thread. Later changes are
+    /// answered [`CommitError::Stopped`].
     pub fn close(self) {
         self.readers.close();
         self.writer.stop();

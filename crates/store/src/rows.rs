@@ -1,7 +1,8 @@
 //! From events to rows: what one batch of changes writes.
 //!
 //! Each event is stored in exactly one place. Those of a transcript become `items` and `item_text`; all others become
-//! rows of `events`, and the record of the agent they concern is written anew, once per batch. A batch that only
+//! rows of `events`, and the record of the agent they concern is written anew, once per batch (and now and then while
+//! its transcript grows, so that loading it stays quick). A batch that only
 //! streams text costs one small row per agent, since pieces of one item that follow each other are joined.
 //!
 //! Everything that can fail because of what a change says (its JSON) fails in [`Batch::stage`], before the batch has
@@ -16,6 +17,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use crate::link::LinkChange;
+
+/// So many items may be added before an agent's record is written although nothing else happened to it.
+const MAX_CATCHING_UP: u64 = 256;
 
 /// An id as it is stored.
 pub(crate) fn id(id: Uuid) -> [u8; 16] {
@@ -47,6 +51,8 @@ pub(crate) struct Batch {
     last_row: HashMap<AgentId, usize>,
     /// Agents whose record has to be written.
     agents: BTreeSet<AgentId>,
+    /// Agents whose transcript has new items.
+    grown: BTreeSet<AgentId>,
     links: Vec<LinkChange>,
     last_link: HashMap<AgentId, usize>,
     size: usize,
@@ -107,12 +113,31 @@ impl Batch {
                 }
                 self.last_row.insert(*agent, self.rows.len());
             }
-            Row::ItemAdded { agent, .. } | Row::ItemChanged { agent, .. } | Row::TextDone { agent, .. } => {
+            Row::ItemAdded { agent, .. } => {
+                self.last_row.insert(*agent, self.rows.len());
+                self.grown.insert(*agent);
+            }
+            Row::ItemChanged { agent, .. } | Row::TextDone { agent, .. } => {
                 self.last_row.insert(*agent, self.rows.len());
             }
             Row::RuleSet { .. } | Row::RuleRemoved { .. } | Row::Setting { .. } => {}
         }
         self.rows.push(row);
+    }
+
+    /// Has the record of an agent written, too, where loading it would otherwise have many items to catch up with.
+    pub(crate) fn bound_catching_up(&mut self, state: &State, recorded: &HashMap<AgentId, u64>) {
+        for id in &self.grown {
+            let items = state.agents.get(id).map_or(0, |agent| agent.cursor.items);
+            if recorded.get(id).is_none_or(|recorded| items >= recorded + MAX_CATCHING_UP) {
+                self.agents.insert(*id);
+            }
+        }
+    }
+
+    /// The agents whose record is written.
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = AgentId> {
+        self.agents.iter().copied()
     }
 
     /// Writes everything in one transaction. `state` is what the batch leads to.

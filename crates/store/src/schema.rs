@@ -31,10 +31,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// - `agents.record` is the agent as of the last event that was not about its transcript alone; what happened to its
 ///   cursor since follows from `items` (see `load`).
 /// - `links` is apart from `driver_states`, since its offsets change with every frame and must stay small.
-/// - `meta` has one row.
+/// - `meta` has one row: the number of the last event, and the version of the JSON in all the others.
 pub(crate) const STEPS: &[&str] = &["
-    CREATE TABLE meta (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL);
-    INSERT INTO meta (one, seq) VALUES (1, 0);
+    CREATE TABLE meta (
+        one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, model_version INTEGER NOT NULL);
+    INSERT INTO meta (one, seq, model_version) VALUES (1, 0, 0);
     CREATE TABLE events (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, agent BLOB, body TEXT NOT NULL);
     CREATE TABLE agents (
         id BLOB NOT NULL PRIMARY KEY, created_at INTEGER NOT NULL, closed INTEGER NOT NULL, record TEXT NOT NULL);
@@ -151,6 +152,20 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[&str]) 
     Ok(())
 }
 
+/// Refuses records that a newer model wrote, and marks the database as written by this one.
+pub(crate) fn check_model(connection: &Connection, path: &Path, known: u32) -> Result<(), OpenError> {
+    let failed = |error: rusqlite::Error| OpenError::sqlite(path, &error);
+    let found: u32 =
+        connection.query_row("SELECT model_version FROM meta", [], |row| row.get(0)).map_err(failed)?;
+    if found > known {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    if found < known {
+        connection.execute("UPDATE meta SET model_version = ?1", [known]).map_err(failed)?;
+    }
+    Ok(())
+}
+
 /// Where the copy of a database of this version is put.
 pub(crate) fn backup_path(path: &Path, version: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -232,6 +247,17 @@ mod tests {
         let error = open(dir.path(), &[FIRST]).unwrap_err();
         assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }));
         assert!(error.to_string().contains("written by a newer version of Consort"), "{error}");
+    }
+
+    #[test]
+    fn records_of_a_newer_model_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = open(dir.path(), STEPS).unwrap();
+        let path = dir.path().join(DATABASE_FILE);
+        check_model(&connection, &path, 1).unwrap();
+        check_model(&connection, &path, 2).unwrap();
+        let error = check_model(&connection, &path, 1).unwrap_err();
+        assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }));
     }
 
     #[test]

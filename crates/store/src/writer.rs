@@ -8,7 +8,7 @@
 //!
 //! Invariant: between batches the private and the shared state are equal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -106,7 +106,7 @@ pub(crate) fn start(
     listener: Listener,
 ) -> io::Result<Handle> {
     let (jobs, queue) = channel();
-    let mut writer = Writer { connection, path, state, shared, listener };
+    let mut writer = Writer { connection, path, state, shared, listener, recorded: HashMap::new() };
     let thread = Builder::new().name("store-writer".to_owned()).spawn(move || writer.run(&queue))?;
     Ok(Handle { jobs, room: Arc::new(Semaphore::new(QUEUE)), thread: Arc::new(Mutex::new(Some(thread))) })
 }
@@ -117,6 +117,8 @@ struct Writer {
     state: State,
     shared: Arc<RwLock<State>>,
     listener: Listener,
+    /// How many items each agent had when its record was last written.
+    recorded: HashMap<AgentId, u64>,
 }
 
 /// What a batch gathers besides its rows.
@@ -209,7 +211,8 @@ impl Writer {
 
     /// Commits a batch and lets everybody know.
     fn finish(&mut self, gathered: Gathered) {
-        let Gathered { batch, events, answers } = gathered;
+        let Gathered { mut batch, events, answers } = gathered;
+        batch.bound_catching_up(&self.state, &self.recorded);
         let failure = if batch.is_empty() && events.is_empty() {
             None
         } else {
@@ -225,6 +228,11 @@ impl Writer {
                 let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
                 for stamped in &events {
                     shared.apply(stamped);
+                }
+            }
+            for id in batch.recorded() {
+                if let Some(agent) = self.state.agents.get(&id) {
+                    self.recorded.insert(id, agent.cursor.items);
                 }
             }
             let listener = &self.listener;

@@ -65,6 +65,24 @@ async fn text_that_is_being_written_reads_whole_and_is_folded_when_done() {
 }
 
 #[tokio::test]
+async fn loading_has_few_items_to_catch_up_with_however_many_were_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = Fixture::open(dir.path());
+    fixture.commit(vec![created(1)]).await.unwrap();
+    for start in (0..2000).step_by(50) {
+        let items = (start..start + 50).map(|index| text_item(1, index, "x", true));
+        fixture.commit(items.collect()).await.unwrap();
+    }
+    let database = rusqlite::Connection::open(dir.path().join("consort.db")).unwrap();
+    let record: String = database.query_row("SELECT record FROM agents", [], |row| row.get(0)).unwrap();
+    let recorded: Agent = serde_json::from_str(&record).unwrap();
+    assert!(recorded.cursor.items > 1700, "{}", recorded.cursor.items);
+    let state = fixture.state();
+    fixture.store.close();
+    assert_eq!(Fixture::open(dir.path()).state(), state);
+}
+
+#[tokio::test]
 async fn a_changed_item_keeps_its_place_turn_and_time() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = Fixture::open(dir.path());
