@@ -1,2 +1,53 @@
-//! xtask
-fn main() {}
+//! The project's own commands: `cargo xtask test`, `bench`, `chaos`, `schema`, `demo`.
+//!
+//! Each does all its set-up itself, so that a fresh machine needs nothing but cargo.
+
+mod bench;
+mod chaos;
+mod check;
+mod demo;
+mod schema;
+mod tools;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test [NEXTEST ARGS...]   set everything up and run every test
+  check                    formatting, lints, and the files made by `schema`, as CI does
+  demo                     three scripted agents at once, headless, on a real daemon
+  chaos [--minutes N] [--seed N]
+                           random work while the daemon and its children are killed
+  bench [ROW...] [--json FILE]
+                           speed and memory, as ratios to a reference in the same run
+  schema [--check]         write the client protocol's schema into docs/, or check that it is up to date
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or_default();
+    let outcome = match args.first().map(String::as_str) {
+        Some("test") => check::test(rest),
+        Some("check") => check::check(),
+        Some("demo") => demo::run(rest),
+        Some("chaos") => chaos::run(rest),
+        Some("bench") => bench::run(rest),
+        Some("schema") => schema::run(rest),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
