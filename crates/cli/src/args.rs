@@ -1,0 +1,503 @@
+//! The grammar of the command line.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use consort_model::{DriverKind, PermissionMode};
+
+/// Runs a team of coding agents.
+///
+/// Agents work at the same time and keep working when this program, the terminal or the daemon ends. A daemon starts by
+/// itself when a command needs it. CONSORT_HOME moves settings, data and sockets to one folder (default: ~/.consort).
+#[derive(Parser, Debug)]
+#[command(
+    name = "consort",
+    version,
+    after_help = "Exit codes are stable: `consort help exit-codes` lists them.\n\n\
+                  Example: consort run \"make the tests pass\" --profile gemini",
+    disable_help_subcommand = false
+)]
+pub struct Arguments {
+    /// What to do; none: an overview.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run an agent for one task, here: stream what it does, ask for approvals, exit by the outcome.
+    #[command(after_help = "Example: consort run \"update the changelog\" --permissions accept-edits")]
+    Run(Run),
+    /// Create an agent and print its id; does not wait for its turn.
+    #[command(after_help = "Example: consort new --profile gemini --name fixer \"look at the failing test\"")]
+    New(New),
+    /// List the agents.
+    #[command(visible_alias = "ls", after_help = "Example: consort agents --all")]
+    Agents(Agents),
+    /// Send a prompt to an agent; while it works the prompt waits for its turn.
+    #[command(after_help = "Example: consort send fixer \"now the other one\" --wait")]
+    Send(Send),
+    /// Print an agent's transcript.
+    #[command(after_help = "Example: consort log fixer --follow")]
+    Log(Log),
+    /// List what the agents ask of a person, oldest first.
+    #[command(after_help = "Example: consort inbox")]
+    Inbox(JsonOnly),
+    /// Allow what an agent asks for.
+    #[command(after_help = "Example: consort approve 3f2a9c1e --session")]
+    Approve(Approve),
+    /// Deny what an agent asks for.
+    #[command(after_help = "Example: consort deny 3f2a9c1e --message \"use the test database\"")]
+    Deny(Deny),
+    /// Answer an agent's question, or choose one of the answers that it offers.
+    #[command(after_help = "Example: consort answer 3f2a9c1e '{\"colour\": \"blue\"}'")]
+    Answer(AnswerAsk),
+    /// Stop an agent's turn; the agent stays.
+    #[command(after_help = "Example: consort interrupt fixer")]
+    Interrupt(OneAgent),
+    /// Close an agent with all that is bound to it; its transcript stays.
+    #[command(after_help = "Example: consort close fixer")]
+    Close(SomeAgents),
+    /// Take up a closed or failed agent again.
+    #[command(after_help = "Example: consort reopen fixer")]
+    Reopen(OneAgent),
+    /// Give an agent another name.
+    #[command(after_help = "Example: consort rename fixer reviewer")]
+    Rename(Rename),
+    /// Change what an agent's approvals follow.
+    #[command(after_help = "Example: consort mode fixer accept-edits")]
+    Mode(Mode),
+    /// Choose a value for an option of an agent's session, or list what can be chosen.
+    #[command(after_help = "Example: consort choose fixer model fast")]
+    Choose(Choose),
+    /// Standing allowances.
+    #[command(subcommand, after_help = "Example: consort rules list")]
+    Rules(Rules),
+    /// Configured ways to run an agent.
+    #[command(
+        subcommand,
+        after_help = "Example: consort profiles add local --driver acp --command my-agent --arg --acp"
+    )]
+    Profiles(Profiles),
+    /// The process that holds everything together; starts by itself.
+    #[command(subcommand, after_help = "Example: consort daemon status --json")]
+    Daemon(Daemon),
+    /// Check what Consort needs to work, and say what to do about what is broken.
+    #[command(after_help = "Example: consort doctor")]
+    Doctor(JsonOnly),
+    /// Print the completions for a shell.
+    #[command(
+        after_help = "Example: consort completions bash > ~/.local/share/bash-completion/completions/consort"
+    )]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// List the exit codes.
+    #[command(long_about = concat_exit_codes())]
+    ExitCodes,
+    /// Hold one agent's process; started by the daemon.
+    #[command(hide = true)]
+    Runner {
+        /// The runner's folder.
+        #[arg(long)]
+        dir: PathBuf,
+    },
+}
+
+fn concat_exit_codes() -> String {
+    format!("Exit codes:\n\n{}", crate::exit::TABLE)
+}
+
+/// `--json` and nothing else.
+#[derive(Args, Debug)]
+pub struct JsonOnly {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What goes with a prompt.
+#[derive(Args, Debug, Default)]
+pub struct Attach {
+    /// Attach a text file (repeatable).
+    #[arg(long = "file", value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Attach an image: PNG, JPEG, GIF or WebP (repeatable).
+    #[arg(long = "image", value_name = "FILE")]
+    pub images: Vec<PathBuf>,
+}
+
+/// `consort run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The task; `-` reads it from standard input.
+    pub task: String,
+    /// The profile; none: the default one.
+    #[arg(long, short)]
+    pub profile: Option<String>,
+    /// The agent's name; none: one is made from the profile's.
+    #[arg(long, short)]
+    pub name: Option<String>,
+    /// Where it works; none: here.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// What its approvals follow; none: as the profile says.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub permissions: Option<PermissionMode>,
+    #[command(flatten)]
+    pub attach: Attach,
+    /// Print one JSON object per item, and one with the outcome at the end.
+    #[arg(long)]
+    pub json: bool,
+    /// Show the agent's thinking too.
+    #[arg(long)]
+    pub thinking: bool,
+    /// Leave the agent open at the end.
+    #[arg(long)]
+    pub keep: bool,
+    /// Interrupt the agent after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub timeout: Option<u64>,
+}
+
+/// `consort new`.
+#[derive(Args, Debug)]
+pub struct New {
+    /// The first prompt; `-` reads it from standard input.
+    pub prompt: Option<String>,
+    /// The profile; none: the default one.
+    #[arg(long, short)]
+    pub profile: Option<String>,
+    /// The agent's name; none: one is made from the profile's.
+    #[arg(long, short)]
+    pub name: Option<String>,
+    /// Where it works; none: here.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// What its approvals follow; none: as the profile says.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub permissions: Option<PermissionMode>,
+    /// Make it a companion of this agent.
+    #[arg(long, value_name = "AGENT")]
+    pub companion_of: Option<String>,
+    #[command(flatten)]
+    pub attach: Attach,
+    /// Print JSON: {"id": …, "name": …}.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort agents`.
+#[derive(Args, Debug)]
+pub struct Agents {
+    /// Closed ones too.
+    #[arg(long, short)]
+    pub all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort send`.
+#[derive(Args, Debug)]
+pub struct Send {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// The prompt; `-` reads it from standard input.
+    pub text: String,
+    /// Wait until its turn is over, print what the agent says, and exit by the outcome.
+    #[arg(long, short)]
+    pub wait: bool,
+    #[command(flatten)]
+    pub attach: Attach,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort log`.
+#[derive(Args, Debug)]
+pub struct Log {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// Go on with what happens from now on.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only the last N items.
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "from")]
+    pub tail: Option<u64>,
+    /// Begin with this item, counted from 0.
+    #[arg(long, value_name = "INDEX")]
+    pub from: Option<u64>,
+    /// At most N items.
+    #[arg(long, value_name = "N", conflicts_with = "follow")]
+    pub limit: Option<u64>,
+    /// Tool calls with their whole output and diffs.
+    #[arg(long)]
+    pub full: bool,
+    /// Print one JSON object per item.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort approve`.
+#[derive(Args, Debug)]
+pub struct Approve {
+    /// What `consort inbox` shows: the id, or the beginning or end of it.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// And calls like it by any agent of this profile from now on, kept as a rule.
+    #[arg(long, conflicts_with = "session")]
+    pub always: bool,
+    /// And calls like it by this agent.
+    #[arg(long)]
+    pub session: bool,
+}
+
+/// `consort deny`.
+#[derive(Args, Debug)]
+pub struct Deny {
+    /// What `consort inbox` shows: the id, or the beginning or end of it.
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// What the agent should do instead.
+    #[arg(long, short, allow_hyphen_values = true, conflicts_with = "stop")]
+    pub message: Option<String>,
+    /// Stop its turn as well.
+    #[arg(long)]
+    pub stop: bool,
+}
+
+/// `consort answer`.
+#[derive(Args, Debug)]
+pub struct AnswerAsk {
+    /// What `consort inbox` shows: the id, or the beginning or end of it.
+    pub id: String,
+    /// The answer: text, a JSON object that fits the question, or the id of an answer that the agent offers.
+    #[arg(value_name = "TEXT|JSON", allow_hyphen_values = true)]
+    pub value: String,
+}
+
+/// One agent.
+#[derive(Args, Debug)]
+pub struct OneAgent {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+}
+
+/// One agent or several.
+#[derive(Args, Debug)]
+pub struct SomeAgents {
+    /// Names, ids, or beginnings or ends of ids.
+    #[arg(required = true, value_name = "AGENT")]
+    pub agents: Vec<String>,
+}
+
+/// `consort rename`.
+#[derive(Args, Debug)]
+pub struct Rename {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// The new name.
+    pub name: String,
+}
+
+/// `consort mode`.
+#[derive(Args, Debug)]
+pub struct Mode {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// The permission mode.
+    #[arg(value_parser = permission_mode())]
+    pub mode: PermissionMode,
+}
+
+/// `consort choose`.
+#[derive(Args, Debug)]
+pub struct Choose {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// The option, such as `model`; none: list them.
+    pub option: Option<String>,
+    /// The value; none: list what can be chosen.
+    pub value: Option<String>,
+}
+
+/// `consort rules`.
+#[derive(Subcommand, Debug)]
+pub enum Rules {
+    /// List the rules.
+    List(JsonOnly),
+    /// Remove a rule.
+    #[command(after_help = "Example: consort rules remove 5b1e77aa")]
+    Remove {
+        /// What `consort rules list` shows: the id, or the beginning or end of it.
+        rule: String,
+    },
+}
+
+/// `consort profiles`.
+#[derive(Subcommand, Debug)]
+pub enum Profiles {
+    /// List the profiles.
+    List(JsonOnly),
+    /// Add a profile.
+    #[command(
+        after_help = "Example: consort profiles add work --driver acp --command gemini --arg --acp --env API_KEY=… --env -HTTP_PROXY"
+    )]
+    Add(AddProfile),
+    /// Remove a profile; its agents' transcripts stay.
+    Remove {
+        /// Its name or id.
+        profile: String,
+        /// Even if agents run by it.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Use a profile where none is named.
+    Default {
+        /// Its name or id.
+        profile: String,
+    },
+    /// Look again which profiles can be used here, and why not.
+    Check(JsonOnly),
+}
+
+/// `consort profiles add`.
+#[derive(Args, Debug)]
+pub struct AddProfile {
+    /// Its name.
+    pub name: String,
+    /// The protocol it speaks.
+    #[arg(long, value_parser = driver())]
+    pub driver: DriverKind,
+    /// Its program; none: the driver's own.
+    #[arg(long, value_name = "PROGRAM")]
+    pub command: Option<String>,
+    /// An argument of the program (repeatable, in order).
+    #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+    /// A change to its environment: KEY=VALUE sets, KEY= empties, -KEY removes (repeatable).
+    #[arg(long = "env", value_name = "KEY=VALUE|-KEY", allow_hyphen_values = true)]
+    pub environment: Vec<String>,
+    /// The model it starts with.
+    #[arg(long)]
+    pub model: Option<String>,
+    /// What its agents' approvals follow.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub permissions: Option<PermissionMode>,
+}
+
+/// `consort daemon`.
+#[derive(Subcommand, Debug)]
+pub enum Daemon {
+    /// Start it, if none runs, and print its process id.
+    Start,
+    /// End it and the agents' processes; asks first if agents are working.
+    Stop {
+        /// Even if agents are working.
+        #[arg(long)]
+        force: bool,
+        /// Leave the agents running for the next daemon.
+        #[arg(long)]
+        keep_agents: bool,
+    },
+    /// Say how it is; exits 3 if none runs.
+    Status(JsonOnly),
+    /// Be the daemon, in the foreground.
+    Run {
+        /// Say on standard output when it listens, then keep quiet.
+        #[arg(long, hide = true)]
+        detached: bool,
+    },
+}
+
+fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
+    PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::word))
+        .try_map(|word| word.parse::<PermissionMode>())
+}
+
+fn driver() -> impl TypedValueParser<Value = DriverKind> {
+    PossibleValuesParser::new(DriverKind::ALL.map(DriverKind::word))
+        .try_map(|word| word.parse::<DriverKind>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        let words = shell_words(line);
+        Arguments::try_parse_from(words).map(|arguments| arguments.command.unwrap())
+    }
+
+    fn shell_words(line: &str) -> Vec<String> {
+        line.split(' ').map(|word| word.replace('_', " ")).collect()
+    }
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in Arguments::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let exempt = ["exit-codes", "help"].contains(&command.get_name());
+            assert!(exempt || help.contains("Example: consort "), "`{}` has no example", command.get_name());
+        }
+    }
+
+    #[test]
+    fn values_of_profiles_add_may_begin_with_a_dash() {
+        let line = "consort profiles add p --driver acp --command agent --arg --acp --arg -v --env A=1 --env -B --env C=";
+        let Ok(Command::Profiles(Profiles::Add(add))) = parse(line) else { panic!("not parsed") };
+        assert_eq!(add.args, ["--acp", "-v"]);
+        assert_eq!(add.environment, ["A=1", "-B", "C="]);
+        assert_eq!(add.driver, DriverKind::Acp);
+    }
+
+    #[test]
+    fn the_fixed_grammar_is_accepted() {
+        for line in [
+            "consort new --profile p --name n --cwd /tmp --json do_it",
+            "consort new --profile p",
+            "consort agents --json",
+            "consort send a text --wait --json",
+            "consort send a -",
+            "consort log a --json",
+            "consort log a --follow --tail 5",
+            "consort inbox --json",
+            "consort approve x --always",
+            "consort approve x --session",
+            "consort deny x --message -no",
+            "consort answer x -1",
+            "consort daemon status --json",
+            "consort daemon stop --force --keep-agents",
+            "consort daemon run --detached",
+            "consort run task --profile p --permissions accept-edits --keep --timeout 5",
+            "consort runner --dir /tmp/x",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_usage_exits_2() {
+        for line in [
+            "consort nonsense",
+            "consort approve",
+            "consort approve x --always --session",
+            "consort mode a fast",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+}

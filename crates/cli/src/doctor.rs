@@ -1,0 +1,181 @@
+//! `consort doctor`: what Consort needs to work, and what to do about what is broken.
+
+use consort_daemon::client::{Client, ClientError};
+use consort_daemon::home::Home;
+use consort_daemon::protocol::{Call, DaemonStatus, codes};
+use consort_model::{Availability, ProfileSummary};
+use serde::Serialize;
+
+use crate::exit::{Exit, Stop};
+use crate::link::connect;
+use crate::output::{Output, Style, exact, one_line, print_json};
+
+/// What a check found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Ok,
+    Warning,
+    Broken,
+}
+
+/// One check.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Check {
+    /// What was looked at: `home`, `config`, `daemon`, `database`, `profile`.
+    check: &'static str,
+    /// Which one, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    health: Health,
+    /// What was found, and what to do.
+    message: String,
+}
+
+/// The whole examination.
+#[derive(Serialize)]
+struct Report {
+    ok: bool,
+    version: &'static str,
+    checks: Vec<Check>,
+}
+
+/// `consort doctor`.
+pub fn doctor(json: bool) -> Result<(), Stop> {
+    let checks = examine();
+    let ok = checks.iter().all(|check| check.health != Health::Broken);
+    if json {
+        print_json(&Report { ok, version: env!("CARGO_PKG_VERSION"), checks })?;
+    } else {
+        let mut output = Output::human();
+        for check in &checks {
+            let (mark, style) = match check.health {
+                Health::Ok => ("✓", Style::Green),
+                Health::Warning => ("!", Style::Yellow),
+                Health::Broken => ("✗", Style::Red),
+            };
+            let mark = output.paint.paint(style, mark).into_owned();
+            let name = check.name.as_deref().map(|name| format!(" {}", one_line(name))).unwrap_or_default();
+            output.line(&format!("{mark} {}{name}: {}", check.check, exact(&check.message)))?;
+        }
+        output.flush()?;
+    }
+    if ok { Ok(()) } else { Err(Stop::quiet(Exit::Failed)) }
+}
+
+fn examine() -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut add = |check, health, message: String| checks.push(Check { check, name: None, health, message });
+    let home = match Home::from_environment() {
+        Ok(home) => home,
+        Err(error) => {
+            add("home", Health::Broken, error.to_string());
+            return checks;
+        }
+    };
+    match home.make() {
+        Ok(()) => add("home", Health::Ok, home.root().display().to_string()),
+        Err(error) => add("home", Health::Broken, error.to_string()),
+    }
+    let ran = matches!(Client::connect(&home), Ok(_) | Err(ClientError::Version { .. }));
+    let mut client = match connect(&home) {
+        Ok(client) => client,
+        Err(error) => {
+            add("daemon", Health::Broken, error.to_string());
+            return checks;
+        }
+    };
+    let welcome = client.welcome();
+    let since = if ran { "runs" } else { "was started for this" };
+    add("daemon", Health::Ok, format!("{since}, pid {}, version {}", welcome.pid, welcome.version));
+    if welcome.version != env!("CARGO_PKG_VERSION") {
+        let advice = "`consort daemon stop --keep-agents` lets the next command start the new one";
+        add("daemon", Health::Warning, format!("it is of another version than this program; {advice}"));
+    }
+    match client.call::<DaemonStatus>(&Call::Status {}) {
+        Ok(DaemonStatus { trouble: Some(trouble), .. }) => add("database", Health::Broken, trouble),
+        Ok(_) => add("database", Health::Ok, "takes new work".to_owned()),
+        Err(error) => add("database", Health::Broken, error.to_string()),
+    }
+    match client.call::<Vec<ProfileSummary>>(&Call::CheckProfiles {}) {
+        Ok(profiles) => {
+            add("config", Health::Ok, home.config().display().to_string());
+            checks.extend(profile_checks(&profiles));
+        }
+        Err(ClientError::Answer(body)) if body.code == codes::CONFIG => {
+            add("config", Health::Broken, body.message)
+        }
+        Err(error) => add("config", Health::Broken, error.to_string()),
+    }
+    checks
+}
+
+/// A profile that cannot be used is worth a warning; that none can be used, or not the default one, is broken.
+fn profile_checks(profiles: &[ProfileSummary]) -> Vec<Check> {
+    let usable =
+        profiles.iter().any(|profile| matches!(profile.availability, Availability::Available { .. }));
+    let mut checks: Vec<Check> = profiles
+        .iter()
+        .map(|profile| {
+            let (health, message) = match &profile.availability {
+                Availability::Available { path } => (Health::Ok, path.clone()),
+                Availability::Unknown => (Health::Warning, "not checked yet".to_owned()),
+                Availability::Unavailable { reason } if profile.is_default => {
+                    (Health::Broken, reason.clone())
+                }
+                Availability::Unavailable { reason } => (Health::Warning, reason.clone()),
+            };
+            Check { check: "profile", name: Some(profile.name.clone()), health, message }
+        })
+        .collect();
+    if !usable {
+        let message = "no profile can be used here; install one of the programs above, or add a profile with \
+                       `consort profiles add NAME --driver acp --command PROGRAM`";
+        checks.push(Check {
+            check: "profile",
+            name: None,
+            health: Health::Broken,
+            message: message.to_owned(),
+        });
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use consort_model::{DriverKind, PermissionMode, ProfileId};
+
+    fn profile(name: &str, available: bool, is_default: bool) -> ProfileSummary {
+        let availability = if available {
+            Availability::Available { path: "/bin/agent".into() }
+        } else {
+            Availability::Unavailable { reason: "not on PATH".into() }
+        };
+        ProfileSummary {
+            id: ProfileId::new(name),
+            name: name.into(),
+            driver: DriverKind::Acp,
+            command: "agent".into(),
+            args: vec![],
+            environment: vec![],
+            default_model: None,
+            default_permissions: PermissionMode::Default,
+            availability,
+            is_default,
+        }
+    }
+
+    fn healths(profiles: &[ProfileSummary]) -> Vec<Health> {
+        profile_checks(profiles).iter().map(|check| check.health).collect()
+    }
+
+    #[test]
+    fn an_unusable_profile_is_broken_only_where_it_is_needed() {
+        use Health::{Broken, Ok, Warning};
+        assert_eq!(healths(&[profile("a", true, true), profile("b", false, false)]), [Ok, Warning]);
+        assert_eq!(healths(&[profile("a", true, false), profile("b", false, true)]), [Ok, Broken]);
+        assert_eq!(healths(&[profile("a", false, false)]), [Warning, Broken]);
+        assert_eq!(healths(&[]), [Broken]);
+    }
+}
