@@ -10,7 +10,7 @@
 pub mod acp;
 pub mod host;
 
-use consort_model::{Answer, Attachment, DriverKind, Signal};
+use consort_model::{Answer, Attachment, DriverKind, PermissionMode, Signal};
 use serde::{Deserialize, Serialize};
 
 pub use host::{CallId, CallResult, HostCall};
@@ -26,9 +26,12 @@ pub struct Launch {
     /// The session to take up again.
     #[serde(default)]
     pub resume: Option<String>,
-    /// The model to choose once the session is open.
+    /// The model to begin with.
     #[serde(default)]
     pub model: Option<String>,
+    /// The permission mode to begin with, where the agent has such modes itself.
+    #[serde(default)]
+    pub permissions: PermissionMode,
     /// MCP servers to give to the agent.
     #[serde(default)]
     pub mcp_servers: Vec<McpServer>,
@@ -43,6 +46,17 @@ pub struct McpServer {
     pub url: String,
     /// HTTP headers, such as its token.
     pub headers: Vec<(String, String)>,
+}
+
+/// How an agent's process is started beyond what its profile says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CommandLine {
+    /// Arguments in front of the profile's own.
+    pub before: Vec<String>,
+    /// Arguments after the profile's own.
+    pub after: Vec<String>,
+    /// Variables that the driver needs; the profile's own win over them.
+    pub environment: Vec<(String, String)>,
 }
 
 /// One frame from the agent.
@@ -96,6 +110,13 @@ impl Driver {
         }
     }
 
+    /// How the driver wants the process to be started.
+    pub fn command_line(&self) -> CommandLine {
+        match self {
+            Self::Acp(_) => CommandLine::default(),
+        }
+    }
+
     /// The process runs: what to say first.
     pub fn start(&mut self) -> Output {
         match self {
@@ -128,6 +149,14 @@ impl Driver {
     pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
         match self {
             Self::Acp(acp) => acp.answer(key, answer),
+        }
+    }
+
+    /// The person chose another permission mode; told to agents that have such modes themselves.
+    pub fn set_permissions(&mut self, _permissions: PermissionMode) -> Output {
+        match self {
+            // An ACP agent asks for everything that it does not allow by itself; Consort's policy answers.
+            Self::Acp(_) => Output::default(),
         }
     }
 

@@ -198,7 +198,9 @@ impl Hub {
             let change = AgentEvent::PermissionsChanged { permissions };
             Ok(if agent.permissions == permissions { vec![] } else { vec![Event::of(id, change)] })
         };
-        self.run(decide).await.map(drop)
+        self.run(decide).await?;
+        self.order(id, Order::Permissions(permissions));
+        Ok(())
     }
 
     /// Chooses a value for one of the session's options.

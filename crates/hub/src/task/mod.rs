@@ -22,8 +22,8 @@ use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Verdict};
 use consort_model::transcript::{AutoAnswer, Writer};
 use consort_model::{
-    Agent, AgentId, Answer, AskId, Event, Prompt, PromptOrigin, Refusal, Signal, State, Timestamp, TurnId,
-    decide,
+    Agent, AgentId, Answer, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, Signal, State,
+    Timestamp, TurnId, decide,
 };
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, RecordBody, RefusalReason};
@@ -62,6 +62,8 @@ pub enum Order {
     Answer(Box<AnswerOrder>),
     /// A person chose a value for an option.
     Choose(Box<ChooseOrder>),
+    /// A person chose another permission mode; it is committed already.
+    Permissions(PermissionMode),
     /// The agent wants no process any more: end it.
     Stop,
     /// The daemon ends: leave the process to the next one.
@@ -96,6 +98,8 @@ struct Process {
     generation: u32,
     dir: PathBuf,
     orders: mpsc::UnboundedReceiver<Order>,
+    /// Orders that came while the store could keep nothing.
+    deferred: VecDeque<Order>,
     sender: Sender,
     receiver: Receiver,
     driver: Driver,
@@ -161,6 +165,12 @@ impl Process {
         }
         let mut messages = Vec::new();
         loop {
+            if let Some(order) = self.deferred.pop_front() {
+                match self.order(order).await {
+                    Ok(()) => continue,
+                    Err(ending) => return ending,
+                }
+            }
             let stall = self.stall_deadline();
             let step = tokio::select! {
                 biased;
@@ -193,6 +203,11 @@ impl Process {
             Order::Choose(order) => {
                 let outcome = self.choose(&order.option, &order.value).await;
                 self.reply(order.reply, outcome)
+            }
+            Order::Permissions(permissions) => {
+                let mut driver = self.driver.clone();
+                let output = driver.set_permissions(permissions);
+                self.commit_batch(driver, Batch { output, ..Batch::default() }, None).await
             }
             Order::Stop => Err(Ending::Stopped),
             Order::Detach => Err(Ending::Detached),
@@ -492,7 +507,7 @@ impl Process {
                     Some(Order::Choose(order)) => self.reply(order.reply, Ok(Err(HubError::unavailable())))?,
                     Some(Order::Stop) => return Err(Ending::Stopped),
                     Some(Order::Detach) | None => return Err(Ending::Detached),
-                    Some(Order::Deliver | Order::Interrupt) => {}
+                    Some(later) => self.deferred.push_back(later),
                 },
             }
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use consort_drivers::{Driver, Launch};
+use consort_drivers::{CommandLine, Driver, Launch};
 use consort_model::{Agent, Failure, Lifecycle, Profile, Timestamp};
 use consort_runner::client::{self, Receiver, Sender};
 use consort_runner::protocol::Welcome;
@@ -55,7 +55,6 @@ impl Task {
     /// Starts a new process for the agent.
     async fn start(&mut self, agent: &Agent) -> Result<Process, NotStarted> {
         let profile = self.profile(agent)?;
-        let spec = self.spec(agent, &profile)?;
         let launch = Launch {
             cwd: agent.cwd.clone(),
             roots: vec![],
@@ -65,6 +64,7 @@ impl Task {
                 .filter(|session| session.resumable)
                 .map(|session| session.id.clone()),
             model: profile.default_model.clone(),
+            permissions: agent.permissions,
             mcp_servers: vec![],
         };
         let mut driver = Driver::new(agent.driver, launch).ok_or_else(|| {
@@ -73,6 +73,7 @@ impl Task {
                 agent.driver
             ))
         })?;
+        let spec = self.spec(agent, &profile, &driver)?;
         let output = driver.start();
         let outbox: VecDeque<(u64, Arc<[u8]>)> =
             (1u64..).zip(output.frames.into_iter().map(Arc::from)).collect();
@@ -104,7 +105,8 @@ impl Task {
 
     /// Goes on with a process that an earlier daemon started.
     async fn find_again(&mut self, agent: &Agent, link: Link) -> Result<Process, NotStarted> {
-        let Some(driver) = link.driver_state.as_deref().and_then(|state| serde_json::from_slice(state).ok())
+        let Some(driver): Option<Driver> =
+            link.driver_state.as_deref().and_then(|state| serde_json::from_slice(state).ok())
         else {
             return Err(NotStarted("what was kept of its session cannot be read; reopen it".to_owned()));
         };
@@ -112,7 +114,7 @@ impl Task {
             Ok((welcome, sender, receiver)) => {
                 let profile = self.profile(agent);
                 let spec = match &profile {
-                    Ok(profile) => self.spec(agent, profile)?,
+                    Ok(profile) => self.spec(agent, profile, &driver)?,
                     Err(_) => Spec::new("", &agent.cwd),
                 };
                 if !welcome.started {
@@ -178,6 +180,7 @@ impl Task {
             generation: self.generation,
             dir: self.dir.clone(),
             orders: std::mem::replace(&mut self.orders, no_orders),
+            deferred: VecDeque::new(),
             sender,
             receiver,
             driver,
@@ -213,13 +216,14 @@ impl Task {
     }
 
     /// What the runner is to start: the profile's program with exactly the profile's environment.
-    fn spec(&self, agent: &Agent, profile: &Profile) -> Result<Spec, NotStarted> {
+    fn spec(&self, agent: &Agent, profile: &Profile, driver: &Driver) -> Result<Spec, NotStarted> {
         let program = profile.program().ok_or_else(|| {
             NotStarted(format!("the profile `{}` names no command; set one in config.toml", profile.name))
         })?;
         let mut spec = Spec::new(program, &agent.cwd);
-        spec.args.clone_from(&profile.args);
-        spec.env = profile.apply_environment(self.shared.environment.iter().cloned());
+        let CommandLine { before, after, environment } = driver.command_line();
+        spec.args = [before, profile.args.clone(), after].concat();
+        spec.env = profile.apply_environment(self.shared.environment.iter().cloned().chain(environment));
         spec.env.push((AGENT_MARK.to_owned(), self.id.to_string()));
         spec.env.push((PROCESS_MARK.to_owned(), Shared::process_mark(self.id, self.generation)));
         Ok(spec)
