@@ -85,6 +85,7 @@ enum Phase {
 enum Request {
     Initialize,
     Open { way: Way },
+    Settle,
     Authenticate,
     Prompt,
     Choose(Wanted),
@@ -309,6 +310,8 @@ impl Acp {
         match self.requests.remove(index).1 {
             Request::Initialize => self.initialized(outcome, out),
             Request::Open { way } => self.opened(way, outcome, out),
+            // Known or not, it was answered.
+            Request::Settle => self.settled(out),
             Request::Authenticate => self.authenticated(outcome, out),
             Request::Prompt => self.turn_ended(outcome, out),
             Request::Choose(wanted) => self.chosen(&wanted, outcome, out),

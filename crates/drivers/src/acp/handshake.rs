@@ -218,6 +218,18 @@ impl Acp {
         self.options = Options::read(opened.modes, opened.models, opened.config_options).into();
         // They hold a token, and are of no further use.
         self.launch.mcp_servers.clear();
+        if way == Way::Load {
+            // Some agents answer before they have told the past. Whatever they still have to tell comes before the
+            // answer to this, which every peer owes even if it does not know the method.
+            let session = json!({"sessionId": self.session});
+            self.send(Request::Settle, "_consort/settle", session, out);
+        } else {
+            self.settled(out);
+        }
+    }
+
+    /// The session is open and its past is told.
+    pub(super) fn settled(&mut self, out: &mut Output) {
         match self.launch.model.take() {
             Some(model) => self.choose_first_model(&model, out),
             None => self.ready(out),

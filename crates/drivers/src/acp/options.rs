@@ -142,13 +142,16 @@ impl Acp {
 
     /// Chooses the model that the agent was started with, before the first prompt can be sent.
     pub(super) fn choose_first_model(&mut self, model: &str, out: &mut Output) {
-        match self.options.find(MODEL) {
-            Some((option, _)) if option.current == model => self.ready(out),
-            Some((option, setter)) if pick(option, model).is_some() => {
-                let value = pick(option, model).unwrap_or_default();
+        let found = self.options.find(MODEL);
+        if found.as_ref().is_some_and(|(option, _)| option.current == model) {
+            return self.ready(out);
+        }
+        let picked = found.as_ref().and_then(|(option, _)| pick(option, model));
+        match (found, picked) {
+            (Some((_, setter)), Some(value)) => {
                 self.send_choice(setter, Wanted { option: MODEL.to_owned(), value, opening: true }, out);
             }
-            found => {
+            (found, _) => {
                 let current = found.map_or("its own", |(option, _)| option.current.as_str());
                 warn(
                     out,

@@ -126,7 +126,7 @@ impl RpcError {
             text.push_str(": ");
             text.push_str(details);
         }
-        format!("{} (code {})", one_line(&text), self.code)
+        format!("{} (code {})", one_line(&text).trim_end_matches('.'), self.code)
     }
 }
 

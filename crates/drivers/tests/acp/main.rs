@@ -1,0 +1,15 @@
+//! The ACP driver through its public surface: frames in, output out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod asks;
+mod calls;
+mod fixtures;
+mod garbage;
+mod handshake;
+mod options;
+mod record;
+mod scene;
+mod support;
+mod tools;
+mod turns;
+mod updates;
