@@ -4,7 +4,7 @@
 //! it stood in the JSON, so that `1` and `"1"` stay apart; a login, which is no request, goes by a name of ours.
 
 use agent_client_protocol_schema::v1;
-use consort_model::{Answer, AnswerOption, AskBody, OptionKind, Question, Signal};
+use consort_model::{Answer, AnswerOption, AskBody, NoticeLevel, OptionKind, Question, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,6 @@ use super::tools::Piece;
 use super::wire::{self, code, one_line, title_of};
 use super::{Acp, Incoming, notice, warn};
 use crate::Output;
-use consort_model::NoticeLevel;
 
 /// The open asks, oldest first.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 use super::asks::Open;
 use super::options::Options;
 use super::wire::{RpcError, code, one_line};
-use super::{Acp, Phase, Request, notice, warn};
+use super::{Acp, Phase, Request, warn};
 use crate::Output;
-use consort_model::NoticeLevel;
 
 /// How a session is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -133,11 +132,7 @@ impl Acp {
             (Some(_), true, _) => self.open_by(Way::Resume, out),
             (Some(_), false, true) => self.open_by(Way::Load, out),
             (Some(_), false, false) => {
-                notice(
-                    out,
-                    NoticeLevel::Warning,
-                    "The agent cannot take up its earlier session, so this is a new one.",
-                );
+                warn(out, "The agent cannot take up its earlier session, so this is a new one.");
                 self.launch.resume = None;
                 self.open_by(Way::New, out);
             }
@@ -316,6 +311,8 @@ impl Acp {
     fn fail(&mut self, message: String, out: &mut Output) {
         self.phase = Phase::Over;
         self.requests.clear();
+        self.asks.clear();
+        self.calls.clear();
         out.signals.push(Signal::StartFailed { message });
     }
 }

@@ -214,6 +214,7 @@ fn without_a_login_the_start_fails() {
     for answer in [Answer::Deny { message: None }, Answer::Stop] {
         let (mut talk, key) = needing_login();
         assert!(failure(&talk.driver.answer(&key, &answer)).contains("not logged in"));
+        assert_eq!(talk.driver.answer(&key, &answer), Default::default());
     }
     let mut talk = Talk::start(launch());
     talk.replies("initialize", hello());
