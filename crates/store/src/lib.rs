@@ -17,6 +17,7 @@ mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod text;
 mod writer;
 
 use std::path::Path;

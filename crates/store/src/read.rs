@@ -12,8 +12,8 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::error::{ReadError, RowError};
-use crate::rows::{append, id, number, text};
-use crate::schema;
+use crate::rows::{id, number};
+use crate::{schema, text};
 
 /// How many reads run at once.
 const READERS: usize = 4;
@@ -201,7 +201,7 @@ fn from_row(row: &Row<'_>) -> Result<Item, RowError> {
 /// Adds the pieces of text that are not folded in yet.
 fn complete(connection: &Connection, agent: AgentId, item: &mut Item) -> Result<(), RowError> {
     if !item.done && matches!(item.body, ItemBody::Text { .. } | ItemBody::Thinking { .. }) {
-        append(&mut item.body, &text(connection, agent, item.index)?);
+        text::extend(&mut item.body, &text::pieces(connection, agent, item.index)?);
     }
     Ok(())
 }

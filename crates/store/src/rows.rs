@@ -1,6 +1,6 @@
 //! From events to rows: what one batch of changes writes.
 //!
-//! Each event is stored in exactly one place. Those of a transcript become `items` and `item_text`; all others become
+//! Each event is stored in exactly one place. Those of a transcript become `items` and pieces of text; all others become
 //! rows of `events`, and the record of the agent they concern is written anew, once per batch (and now and then while
 //! its transcript grows, so that loading it stays quick). A batch that only
 //! streams text costs one small row per agent, since pieces of one item that follow each other are joined.
@@ -17,6 +17,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use crate::link::LinkChange;
+use crate::text;
 
 /// So many items may be added before an agent's record is written although nothing else happened to it.
 const MAX_CATCHING_UP: u64 = 256;
@@ -240,17 +241,13 @@ impl Row {
                     )?
                     .execute(params![agent, number(index.0), done, kind, body])?;
                 if matches!(*kind, "text" | "thinking") {
-                    forget_text(connection, &agent, *index)?;
+                    text::forget(connection, &agent, *index)?;
                 }
             }
             Self::TextAppended { agent, index, offset, text } => {
-                connection
-                    .prepare_cached(
-                        "INSERT OR REPLACE INTO item_text (agent, idx, offset, text) VALUES (?1, ?2, ?3, ?4)",
-                    )?
-                    .execute(params![id(agent.uuid()), number(index.0), number(*offset), text])?;
+                text::append(connection, *agent, *index, *offset, text)?;
             }
-            Self::TextDone { agent, index } => fold(connection, *agent, *index)?,
+            Self::TextDone { agent, index } => text::fold(connection, *agent, *index)?,
             Self::RuleSet { rule, body } => {
                 connection
                     .prepare_cached("INSERT OR REPLACE INTO rules (id, body) VALUES (?1, ?2)")?
@@ -288,61 +285,6 @@ fn add_item(connection: &Connection, agent: AgentId, item: &Item, body: &str) ->
             kind(&item.body),
             body,
         ])?;
-    Ok(())
-}
-
-/// Puts the pieces of a text item into the item itself.
-fn fold(connection: &Connection, agent: AgentId, index: ItemIndex) -> rusqlite::Result<()> {
-    let key = id(agent.uuid());
-    let pieces = text(connection, agent, index)?;
-    let grown = if pieces.is_empty() {
-        None
-    } else {
-        let body: Option<String> = connection
-            .prepare_cached("SELECT body FROM items WHERE agent = ?1 AND idx = ?2")?
-            .query_row(params![key, number(index.0)], |row| row.get(0))
-            .optional()?;
-        body.and_then(|body| grow(&body, &pieces))
-    };
-    // A body that cannot be read keeps its pieces beside it: nothing is thrown away that a repair could use.
-    connection
-        .prepare_cached("UPDATE items SET done = 1, body = coalesce(?3, body) WHERE agent = ?1 AND idx = ?2")?
-        .execute(params![key, number(index.0), grown])?;
-    if grown.is_some() {
-        forget_text(connection, &key, index)?;
-    }
-    Ok(())
-}
-
-fn grow(body: &str, pieces: &str) -> Option<String> {
-    let mut body: ItemBody = serde_json::from_str(body).ok()?;
-    append(&mut body, pieces);
-    serde_json::to_string(&body).ok()
-}
-
-/// Adds text to the end of a text item.
-pub(crate) fn append(body: &mut ItemBody, pieces: &str) {
-    if let ItemBody::Text { text } | ItemBody::Thinking { text } = body {
-        text.push_str(pieces);
-    }
-}
-
-/// The pieces of an item that is being written, joined.
-pub(crate) fn text(connection: &Connection, agent: AgentId, index: ItemIndex) -> rusqlite::Result<String> {
-    let mut statement = connection
-        .prepare_cached("SELECT text FROM item_text WHERE agent = ?1 AND idx = ?2 ORDER BY offset")?;
-    let mut rows = statement.query(params![id(agent.uuid()), number(index.0)])?;
-    let mut whole = String::new();
-    while let Some(row) = rows.next()? {
-        whole.push_str(row.get_ref(0)?.as_str()?);
-    }
-    Ok(whole)
-}
-
-fn forget_text(connection: &Connection, agent: &[u8; 16], index: ItemIndex) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM item_text WHERE agent = ?1 AND idx = ?2")?
-        .execute(params![agent, number(index.0)])?;
     Ok(())
 }
 

@@ -26,8 +26,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// What makes a database of today, one step per version.
 ///
 /// - `items` is clustered by agent and place, so that a page is a short walk from anywhere. `body` is the item's body as
-///   JSON without the text that is still in `item_text`.
-/// - `item_text` holds the text of items that are being written, one row per commit, until it is folded into the item.
+///   JSON without the text that is still in the next two.
+/// - `item_text` and `text_tails` hold the text of items that are being written until it is folded in (see `text`).
 /// - `agents.record` is the agent as of the last event that was not about its transcript alone; what happened to its
 ///   cursor since follows from `items` (see `load`).
 /// - `links` is apart from `driver_states`, since its offsets change with every frame and must stay small.
@@ -46,6 +46,9 @@ pub(crate) const STEPS: &[&str] = &["
     CREATE TABLE item_text (
         agent BLOB NOT NULL, idx INTEGER NOT NULL, offset INTEGER NOT NULL, text TEXT NOT NULL,
         PRIMARY KEY (agent, idx, offset)) WITHOUT ROWID;
+    CREATE TABLE text_tails (
+        agent BLOB NOT NULL, idx INTEGER NOT NULL, offset INTEGER NOT NULL, text TEXT NOT NULL,
+        PRIMARY KEY (agent, idx)) WITHOUT ROWID;
     CREATE TABLE rules (id BLOB NOT NULL PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE links (
         agent BLOB NOT NULL PRIMARY KEY, generation INTEGER NOT NULL, next_offset INTEGER NOT NULL,

@@ -60,8 +60,31 @@ async fn text_that_is_being_written_reads_whole_and_is_folded_when_done() {
     assert_eq!(text_of(&items[0]), "Grüße, Welt\0 🎻!");
     assert!(items[0].done);
     let database = rusqlite::Connection::open(dir.path().join("consort.db")).unwrap();
-    let pieces: u32 = database.query_row("SELECT count(*) FROM item_text", [], |row| row.get(0)).unwrap();
+    let count = "SELECT (SELECT count(*) FROM item_text) + (SELECT count(*) FROM text_tails)";
+    let pieces: u32 = database.query_row(count, [], |row| row.get(0)).unwrap();
     assert_eq!(pieces, 0);
+}
+
+#[tokio::test]
+async fn text_in_pieces_of_any_length_reads_whole_at_any_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = Fixture::open(dir.path());
+    fixture.commit(vec![created(1), text_item(1, 0, "", false)]).await.unwrap();
+    let mut whole = String::new();
+    for length in [1, 500, 11, 1, 512, 513, 1, 511, 2000, 2000, 3, 600] {
+        let piece = char::from(b'a' + (length % 26) as u8).to_string().repeat(length);
+        fixture.commit(vec![appended(1, 0, whole.len() as u64, &piece)]).await.unwrap();
+        whole.push_str(&piece);
+        let item = fixture.store.item(agent_id(1), ItemIndex(0)).await.unwrap().unwrap();
+        assert_eq!(text_of(&item), whole);
+    }
+    let state = fixture.state();
+    fixture.store.close();
+    let fixture = Fixture::open(dir.path());
+    assert_eq!(fixture.state(), state);
+    fixture.commit(vec![text_done(1, 0)]).await.unwrap();
+    let item = fixture.store.item(agent_id(1), ItemIndex(0)).await.unwrap().unwrap();
+    assert_eq!(text_of(&item), whole);
 }
 
 #[tokio::test]

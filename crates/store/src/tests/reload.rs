@@ -47,6 +47,7 @@ fn signal() -> impl Strategy<Value = Signal> {
     let question = Question { text: "which".into(), schema: Default::default(), url: None };
     prop_oneof![
         6 => ("[a-zß🎻\\\\\"\n]{0,6}", within.clone()).prop_map(|(text, within)| Signal::Text { text, within }),
+        1 => "[a-z]{200,400}".prop_map(|text| Signal::Text { text, within: None }),
         2 => ("[a-z]{1,3}", within).prop_map(|(text, within)| Signal::Thinking { text, within }),
         1 => Just(Signal::MessageEnd),
         3 => tool,
