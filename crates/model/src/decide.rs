@@ -34,10 +34,17 @@ pub fn create(
         let same = existing.profile == request.profile && existing.created_by == actor.agent();
         return if same { Ok(vec![]) } else { Err(Refusal::IdTaken { id: request.id }) };
     }
+    if let Some(asker) = actor.agent() {
+        check_open(state.agent(asker)?)?;
+    }
     if !state.has_profile(&request.profile) {
         return Err(Refusal::NoSuchProfile { wanted: request.profile.to_string() });
     }
-    check_relation(state, actor, &request.relation)?;
+    let relation = request.relation.without_result();
+    check_relation(state, actor, &relation)?;
+    if let Some(prompt) = &request.prompt {
+        check_not_empty(&prompt.text, prompt)?;
+    }
     let base = match &request.name {
         Some(name) => valid_name(name)?,
         None => request.profile.to_string(),
@@ -49,7 +56,7 @@ pub fn create(
         driver: request.driver,
         cwd: request.cwd.clone(),
         created_by: actor.agent(),
-        relation: request.relation.clone(),
+        relation,
         created_at: at,
         lifecycle: Lifecycle::Starting,
         generation: 1,
@@ -75,9 +82,7 @@ pub fn create(
 fn check_relation(state: &State, actor: Actor, relation: &Relation) -> Result<(), Refusal> {
     let Some(bound_to) = relation.bound_to() else { return Ok(()) };
     let creator = state.agent(bound_to)?;
-    if creator.is_closed() {
-        return Err(Refusal::Closed { name: creator.name.clone() });
-    }
+    check_open(creator)?;
     if let Some(asker) = actor.agent()
         && asker != bound_to
     {
@@ -160,7 +165,7 @@ fn valid_name(name: &str) -> Result<String, Refusal> {
 }
 
 /// The name itself if no open agent has it, else the first of `name-2`, `name-3`, ... that is free.
-/// A made-up name is numbered from the start.
+/// A made-up name is numbered from the start. A long one is cut, so that the number still fits.
 fn free_name(state: &State, base: &str, numbered: bool) -> String {
     let taken: BTreeSet<&str> =
         state.agents.values().filter(|agent| !agent.is_closed()).map(|agent| agent.name.as_str()).collect();
@@ -168,7 +173,11 @@ fn free_name(state: &State, base: &str, numbered: bool) -> String {
         return base.to_owned();
     }
     let first = if numbered { 1u32 } else { 2 };
-    (first..).map(|n| format!("{base}-{n}")).find(|name| !taken.contains(name.as_str())).unwrap_or_default()
+    let with_number = |n: u32| {
+        let number = format!("-{n}");
+        base.chars().take(MAX_NAME - number.len()).chain(number.chars()).collect::<String>()
+    };
+    (first..).map(with_number).find(|name| !taken.contains(name.as_str())).unwrap_or_default()
 }
 
 /// Gives an agent another name.
@@ -198,20 +207,31 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
     if let Lifecycle::Failed(Failure { parked: true, .. }) = agent.lifecycle {
         return Err(Refusal::Parked { name: agent.name.clone() });
     }
-    if prompt.text.trim().is_empty() && prompt.attachments.is_empty() {
-        return Err(Refusal::Invalid { reason: "the prompt is empty; give some text".into() });
-    }
+    check_not_empty(&prompt.text, prompt)?;
     if agent.queue.len() >= state.limits.queued_prompts as usize {
         return Err(Refusal::LimitReached {
             limit: state.limits.queued_prompts,
             what: format!("prompts waiting for `{}`", agent.name),
         });
     }
-    let mut events = vec![Event::of(id, AgentEvent::PromptQueued { prompt: prompt.clone() })];
+    Ok(queue(agent, prompt.clone()))
+}
+
+/// Puts a prompt into the queue, and starts a process for it where there is none.
+fn queue(agent: &Agent, prompt: Prompt) -> Vec<Event> {
+    let mut events = vec![Event::of(agent.id, AgentEvent::PromptQueued { prompt })];
     if !agent.wants_process() {
-        events.push(Event::of(id, AgentEvent::Starting { generation: agent.generation + 1 }));
+        events.push(Event::of(agent.id, AgentEvent::Starting { generation: agent.generation + 1 }));
     }
-    Ok(events)
+    events
+}
+
+/// Whether a prompt with this text says anything.
+fn check_not_empty(text: &str, prompt: &Prompt) -> Result<(), Refusal> {
+    if text.trim().is_empty() && prompt.attachments.is_empty() {
+        return Err(Refusal::Invalid { reason: "the prompt is empty; give some text".into() });
+    }
+    Ok(())
 }
 
 /// Changes the text of a prompt that still waits, or drops it where the text is none.
@@ -222,12 +242,15 @@ pub fn edit_queued(
     text: Option<&str>,
 ) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
-    if !agent.queue.iter().any(|waiting| waiting.id == prompt) {
+    let Some(waiting) = agent.queue.iter().find(|waiting| waiting.id == prompt) else {
         let reason = "that prompt does not wait any more: it was delivered or dropped".to_owned();
         return Err(Refusal::Invalid { reason });
-    }
+    };
     let change = match text {
-        Some(text) => AgentEvent::PromptEdited { prompt, text: text.to_owned() },
+        Some(text) => {
+            check_not_empty(text, waiting)?;
+            AgentEvent::PromptEdited { prompt, text: text.to_owned() }
+        }
         None => AgentEvent::PromptDropped { prompt },
     };
     Ok(vec![Event::of(id, change)])
@@ -255,8 +278,8 @@ pub fn start_turn(agent: &Agent, turn: TurnId, prompts: &[Prompt], at: Timestamp
     writer.finish()
 }
 
-/// Whom an interrupt of `id` reaches: itself and its unfinished sub-agents at every depth, being started or running;
-/// deepest first, so that no parent goes on by itself because its child ended.
+/// Whom an interrupt of `id` reaches: itself and its sub-agents at every depth, being started or running, below closed
+/// ones too; deepest first, so that no parent goes on by itself because its child ended.
 pub fn interrupt_targets(state: &State, id: AgentId) -> Vec<AgentId> {
     let mut targets = descendants(state, id, |agent| agent.relation.parent());
     targets.retain(|target| state.agents.get(target).is_some_and(|agent| !agent.is_closed()));
@@ -303,7 +326,8 @@ pub fn may_close(state: &State, actor: Actor, id: AgentId) -> Result<(), Refusal
 }
 
 /// Closes an agent with all that is bound to it: companions and sub-agents first, at every depth. Closing a closed
-/// agent changes nothing.
+/// agent changes nothing. A parent whose unfinished sub-agent is closed by another is woken; one that closed it itself
+/// knows.
 pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
     may_close(state, actor, id)?;
     let mut closing = descendants(state, id, |agent| agent.relation.bound_to());
@@ -321,6 +345,11 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
         }
         writer.push(AgentEvent::Closed);
         events.extend(writer.finish().into_iter().map(|change| Event::of(id, change)));
+    }
+    // Everything else that closes is below `id`, so its parent alone can be left to wake.
+    if state.agent(id)?.relation.parent() != actor.agent() {
+        // A task ends once, so the child's own id names the message about it.
+        events.extend(wake_parent(state, id, &TaskResult::Closed, PromptId::new(id.uuid()), at));
     }
     Ok(events)
 }
@@ -378,7 +407,8 @@ pub fn rest(agent: &Agent, at: Timestamp) -> Vec<AgentEvent> {
     writer.finish()
 }
 
-/// A process ended that should not have, or could not be started. `last` is what it said last.
+/// A process ended that should not have, or could not be started. `last` is what it said last. Where this settles a
+/// sub-agent's task, the caller also commits what [`wake_parent`] says.
 pub fn fail(
     agent: &Agent,
     last: &[Signal],
@@ -473,7 +503,7 @@ pub fn answer(
     Ok(events)
 }
 
-/// Ends a sub-agent's task with its result and wakes the parent with it.
+/// Ends a sub-agent's task with its result and wakes the parent with it. A task that is over stays as it is.
 pub fn settle_task(
     state: &State,
     child: AgentId,
@@ -481,20 +511,61 @@ pub fn settle_task(
     prompt: PromptId,
     at: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
-    let agent = state.agent(child)?;
-    let Relation::SubAgent { parent, result: None, .. } = &agent.relation else { return Ok(vec![]) };
-    let text = match &result {
-        TaskResult::Yielded { text } => format!("Sub-agent {} is done:\n{text}", agent.name),
-        TaskResult::Failed { reason } => format!("Sub-agent {} failed: {reason}", agent.name),
-        TaskResult::Closed => format!("Sub-agent {} was closed before it gave a result.", agent.name),
-    };
-    let mut events = vec![Event::of(child, AgentEvent::TaskSettled { result })];
-    if state.agent(*parent).is_ok_and(|parent| !parent.is_closed()) {
-        let origin = PromptOrigin::Agent { agent: child };
-        let prompt = Prompt { id: prompt, origin, text, attachments: vec![], at };
-        events.push(Event::of(*parent, AgentEvent::PromptQueued { prompt }));
+    if !holds_slot(state.agent(child)?) {
+        return Ok(vec![]);
     }
+    let woken = wake_parent(state, child, &result, prompt, at);
+    let mut events = vec![Event::of(child, AgentEvent::TaskSettled { result })];
+    events.extend(woken);
     Ok(events)
+}
+
+/// Wakes the parent of a sub-agent whose task ends with `result`. `state` is the one before the task is settled: for
+/// anything but an unfinished sub-agent there is nobody to wake. `prompt` becomes the id of the message.
+pub fn wake_parent(
+    state: &State,
+    child: AgentId,
+    result: &TaskResult,
+    prompt: PromptId,
+    at: Timestamp,
+) -> Vec<Event> {
+    tell_parent(state, child, prompt, at, |name| match result {
+        TaskResult::Yielded { text } => format!("Sub-agent {name} is done:\n{text}"),
+        TaskResult::Failed { reason } => format!("Sub-agent {name} failed: {reason}"),
+        TaskResult::Closed => format!("Sub-agent {name} was closed before it gave a result."),
+    })
+}
+
+/// Wakes the parent of an unfinished sub-agent that waits for a person to settle `ask`. The parent cannot answer it; it
+/// learns why nothing comes.
+pub fn wake_parent_of_waiting(state: &State, child: AgentId, ask: &Ask, at: Timestamp) -> Vec<Event> {
+    // It is asked once, so the ask's own id names the message about it.
+    tell_parent(state, child, PromptId::new(ask.id.uuid()), at, |name| {
+        format!("Sub-agent {name} is waiting for a person: {}", ask.title)
+    })
+}
+
+/// Queues a message from a sub-agent's life for its parent. The limit on waiting prompts is for those who send: a
+/// result is never lost to it. A parent that cannot be started keeps the message until it is reopened or rebound.
+fn tell_parent(
+    state: &State,
+    child: AgentId,
+    prompt: PromptId,
+    at: Timestamp,
+    text: impl FnOnce(&str) -> String,
+) -> Vec<Event> {
+    let Some(agent) = state.agents.get(&child).filter(|agent| holds_slot(agent)) else { return vec![] };
+    let parent = agent.relation.parent().and_then(|parent| state.agents.get(&parent));
+    let Some(parent) = parent.filter(|parent| !parent.is_closed() && !parent.knows_prompt(prompt)) else {
+        return vec![];
+    };
+    let origin = PromptOrigin::Agent { agent: child };
+    let prompt = Prompt { id: prompt, origin, text: text(&agent.name), attachments: vec![], at };
+    let parked = matches!(parent.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
+    if parked || !state.has_profile(&parent.profile) {
+        return vec![Event::of(parent.id, AgentEvent::PromptQueued { prompt })];
+    }
+    queue(parent, prompt)
 }
 
 fn check_open(agent: &Agent) -> Result<(), Refusal> {
@@ -505,75 +576,6 @@ fn check_open(agent: &Agent) -> Result<(), Refusal> {
 }
 
 #[cfg(test)]
-pub(crate) mod testing {
-    //! Small makers for the tests of this crate.
-
-    use super::*;
-    use crate::ids::{ProfileId, ToolCallId};
-    use crate::item::{ToolCall, ToolKind, ToolStatus};
-    use crate::policy::PermissionMode;
-    use crate::profile::{Availability, DriverKind, Profile};
-
-    pub fn uuid(n: u128) -> Uuid {
-        Uuid::from_u128(n)
-    }
-
-    pub fn tool(kind: ToolKind, title: &str) -> ToolCall {
-        ToolCall {
-            id: ToolCallId::new("t1"),
-            tool: kind,
-            title: title.into(),
-            status: ToolStatus::Pending,
-            input: serde_json::Value::Null,
-            output: String::new(),
-            raw_output: serde_json::Value::Null,
-            diffs: vec![],
-            locations: vec![],
-            meta: serde_json::Value::Null,
-        }
-    }
-
-    pub fn request(n: u128, relation: Relation) -> CreateAgent {
-        CreateAgent {
-            id: AgentId::new(uuid(n)),
-            name: None,
-            profile: ProfileId::new("p"),
-            driver: DriverKind::Acp,
-            cwd: "/work".into(),
-            relation,
-            permissions: PermissionMode::Default,
-            prompt: None,
-        }
-    }
-
-    pub fn state() -> State {
-        let profile = Profile {
-            id: ProfileId::new("p"),
-            name: "p".into(),
-            driver: DriverKind::Acp,
-            command: None,
-            args: vec![],
-            environment: vec![],
-            default_model: None,
-            default_permissions: PermissionMode::Default,
-        };
-        State { profiles: vec![profile.summary(Availability::Unknown, true)], ..State::default() }
-    }
-
-    pub fn apply(state: &mut State, events: Vec<Event>) {
-        for event in events {
-            let stamped =
-                crate::event::Stamped { seq: state.seq + 1, at: Timestamp(state.seq as i64), event };
-            state.apply(&stamped);
-        }
-    }
-
-    pub fn agent(n: u128) -> Agent {
-        let mut state = state();
-        let events = create(&state, Actor::Person, &request(n, Relation::Primary), Timestamp(0)).unwrap();
-        apply(&mut state, events);
-        let mut agent = state.agents.into_values().next().unwrap();
-        agent.lifecycle = Lifecycle::Ready;
-        agent
-    }
-}
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

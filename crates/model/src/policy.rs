@@ -4,10 +4,12 @@
 //! that would do the very same thing (same kind, same command and input, or no other paths), so that an agent cannot
 //! widen what a person granted by choosing its words.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::ask::{Answer, AskBody, GrantScope, SettledBy};
@@ -166,7 +168,7 @@ impl Subject {
             .map(|path| normal(Path::new(cwd), path))
             .collect();
         if !file_kind || paths.is_empty() {
-            return Self::Exact { title: tool.title.clone(), input: tool.input.to_string() };
+            return Self::Exact { title: tool.title.clone(), input: sorted(&tool.input).to_string() };
         }
         paths.sort();
         paths.dedup();
@@ -182,6 +184,19 @@ impl Subject {
             (Self::Exact { .. }, Self::Exact { .. }) => self == other,
             _ => false,
         }
+    }
+}
+
+/// The same value with the keys of its objects in order, so that equal inputs have equal texts.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let ordered: BTreeMap<&String, Value> =
+                fields.iter().map(|(key, value)| (key, sorted(value))).collect();
+            ordered.into_iter().map(|(key, value)| (key.clone(), value)).collect()
+        }
+        Value::Array(values) => values.iter().map(sorted).collect(),
+        other => other.clone(),
     }
 }
 
@@ -322,6 +337,17 @@ mod tests {
             let got = verdict(agent, std::slice::from_ref(rule), call.clone());
             assert_eq!(allowed(&got), expected, "{call:?} under {rule:?}");
         }
+    }
+
+    #[test]
+    fn the_order_of_keys_in_an_input_does_not_matter() {
+        let call = |text: &str| {
+            let mut call = tool(ToolKind::Execute, "run");
+            call.input = serde_json::from_str(text).unwrap();
+            Subject::of(&call, "/work")
+        };
+        assert_eq!(call(r#"{"a":1,"b":[{"c":2,"d":3}]}"#), call(r#"{"b":[{"d":3,"c":2}],"a":1}"#));
+        assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
     }
 
     #[test]

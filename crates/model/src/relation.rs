@@ -47,6 +47,16 @@ impl Relation {
         }
     }
 
+    /// The same relation with the task, if it is one, still to be done.
+    pub fn without_result(&self) -> Self {
+        match self {
+            Self::SubAgent { parent, tool_call, .. } => {
+                Self::SubAgent { parent: *parent, tool_call: tool_call.clone(), result: None }
+            }
+            Self::Primary | Self::Companion { .. } => self.clone(),
+        }
+    }
+
     /// The agent whose end ends this one: the owner or the parent.
     pub fn bound_to(&self) -> Option<AgentId> {
         self.owner().or(self.parent())

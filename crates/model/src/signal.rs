@@ -14,7 +14,7 @@ use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 
 /// One thing that an agent said.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(tag = "signal", rename_all = "snake_case")]
+#[serde(tag = "signal", content = "body", rename_all = "snake_case")]
 pub enum Signal {
     /// The session is open and takes prompts.
     Ready(SessionInfo),

@@ -1,0 +1,8 @@
+//! The decisions, by table: one file for each kind of command.
+
+mod asks;
+mod closing;
+mod creating;
+mod prompts;
+mod stopping;
+mod tasks;
