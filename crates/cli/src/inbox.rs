@@ -47,7 +47,15 @@ fn shown(entry: &InboxEntry, paint: Paint, now: i64) -> String {
     let body = render::ask_body(&entry.body, &entry.title, paint);
     let answer = match &entry.body {
         AskBody::Approval { .. } => format!("consort approve {id} | consort deny {id}"),
-        AskBody::Question(_) => format!("consort answer {id} … | consort deny {id}"),
+        AskBody::Question(question) => {
+            let fields: Vec<String> = form::fields(&question.schema)
+                .iter()
+                .map(|field| format!("\"{}\": …", exact(&field.key)))
+                .collect();
+            let value =
+                if fields.is_empty() { "TEXT".to_owned() } else { format!("'{{{}}}'", fields.join(", ")) };
+            format!("consort answer {id} {value} | consort deny {id}")
+        }
     };
     format!(
         "{head}\n  {}\n{body}  {}\n",

@@ -65,7 +65,7 @@ impl Link {
         let mut retries = 0;
         loop {
             match self.call_once(call) {
-                Err(error) if is_broken(&error) && retries < RETRIES => {
+                Err(error) if retries < RETRIES && may_help_again(&error, retries) => {
                     retries += 1;
                     std::thread::sleep(Duration::from_millis(20 << retries));
                 }
@@ -180,7 +180,12 @@ pub fn connect(home: &Home) -> Result<Client, ClientError> {
     }
 }
 
-/// Whether trying again may help.
+/// Whether a call may be sent again. A daemon that is killed again while it starts shows as one that did not start.
+fn may_help_again(error: &ClientError, retries: u32) -> bool {
+    is_broken(error) || (retries > 0 && matches!(error, ClientError::Start { .. }))
+}
+
+/// Whether the connection is what failed.
 pub fn is_broken(error: &ClientError) -> bool {
     matches!(error, ClientError::Connection { .. } | ClientError::NoDaemon { .. })
 }

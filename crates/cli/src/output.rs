@@ -4,7 +4,7 @@
 //! JSON needs none of it, since JSON escapes control characters itself.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ impl Paint {
 
 /// Standard output, buffered; nothing is lost because every command ends through [`Output::flush`].
 pub struct Output {
-    stream: BufWriter<Stdout>,
+    stream: BufWriter<Box<dyn Write>>,
     /// The colours.
     pub paint: Paint,
 }
@@ -71,12 +71,17 @@ pub struct Output {
 impl Output {
     /// Standard output for people.
     pub fn human() -> Self {
-        Self { stream: BufWriter::new(io::stdout()), paint: Paint::for_stdout() }
+        Self::to(Box::new(io::stdout()), Paint::for_stdout())
     }
 
     /// Standard output for programs.
     pub fn json() -> Self {
-        Self { stream: BufWriter::new(io::stdout()), paint: Paint::plain() }
+        Self::to(Box::new(io::stdout()), Paint::plain())
+    }
+
+    /// Any other writer.
+    pub fn to(writer: Box<dyn Write>, paint: Paint) -> Self {
+        Self { stream: BufWriter::new(writer), paint }
     }
 
     /// Writes text that is clean.

@@ -36,9 +36,8 @@ impl Progress {
 
     /// Changes what it says; shown with the next [`Self::tick`].
     pub fn set(&mut self, text: &str) {
-        if self.terminal && self.text != text {
+        if self.terminal {
             self.text = exact(text);
-            self.last = None;
         }
     }
 
@@ -64,11 +63,10 @@ impl Progress {
         Some(now + INTERVAL)
     }
 
-    /// Takes it off the screen; the next [`Self::tick`] draws it again.
+    /// Takes it off the screen; a later [`Self::tick`] draws it again, so that fast output does not make it flicker.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             drop(write!(std::io::stderr(), "\r\x1b[K"));
-            self.last = None;
         }
     }
 }

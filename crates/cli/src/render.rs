@@ -223,7 +223,7 @@ fn reply(value: &Value) -> String {
 pub fn ask_body(body: &AskBody, title: &str, paint: Paint) -> String {
     match body {
         AskBody::Approval { tool, options } => approval(tool, options, title, paint),
-        AskBody::Question(question) => questions(question, title, paint),
+        AskBody::Question(question) => questions(question, title),
     }
 }
 
@@ -274,7 +274,7 @@ fn stands_in_diff(value: &Value, diffs: &[Diff]) -> bool {
     text.contains('\n') && diffs.iter().any(holds)
 }
 
-fn questions(question: &Question, title: &str, paint: Paint) -> String {
+fn questions(question: &Question, title: &str) -> String {
     let mut text = String::new();
     if question.text != title {
         text.push_str(&indented(&exact(&question.text)));
@@ -285,9 +285,6 @@ fn questions(question: &Question, title: &str, paint: Paint) -> String {
     for field in crate::form::fields(&question.schema) {
         let needed = if field.required { "" } else { ", optional" };
         text.push_str(&indented(&format!("{}: {}{needed}", exact(&field.label()), exact(&field.describe()))));
-    }
-    if !question.schema.is_null() {
-        text.push_str(&paint.paint(Style::Dim, "    answer with a JSON object of these fields\n"));
     }
     text
 }

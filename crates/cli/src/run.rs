@@ -4,14 +4,14 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use consort_daemon::protocol::{AgentView, Call, Done, NewAgent, Sent};
-use consort_model::{AgentId, Lifecycle, PromptId};
+use consort_model::{AgentId, Failure, PromptId, TurnOutcome};
 use serde_json::json;
 use uuid::Uuid;
 
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::link::{Link, refusal};
-use crate::output::{clean, note, one_line, print_json, print_line, short};
+use crate::output::{clean, note, one_line, print_json, print_line};
 use crate::prompt::{prompt, working_directory};
 use crate::render::Detail;
 use crate::tail::{HumanTail, JsonTail, Show};
@@ -53,7 +53,7 @@ pub fn run(args: &args::Run) -> Result<(), Stop> {
     // Closing would start the daemon that a person has just stopped.
     let stopped = matches!(&waited, Err(stop) if stop.exit == Exit::NoDaemon);
     let closed = if args.keep || stopped { Ok(()) } else { close(&mut link, agent.id) };
-    let Waited { end, agent: last, view } = waited?;
+    let Waited { end, agent: last, failure, view } = waited?;
     if let View::Json(mut tail) = view {
         // What the close left behind is still an item.
         tail.catch_up(&mut link, last.as_ref())?;
@@ -75,7 +75,7 @@ pub fn run(args: &args::Run) -> Result<(), Stop> {
             agent.name, agent.name, agent.name
         ));
     }
-    finish(&end, &agent.name, last.as_ref(), &args.task)
+    finish(&end, &agent.name, failure.as_ref(), &args.task)
 }
 
 /// Closes an agent; one that is closed already is fine.
@@ -88,17 +88,17 @@ fn close(link: &mut Link, agent: AgentId) -> Result<(), Stop> {
 }
 
 /// Says how it ended, where that is not plain.
-fn finish(end: &End, name: &str, agent: Option<&consort_model::Agent>, task: &str) -> Result<(), Stop> {
+fn finish(end: &End, name: &str, failure: Option<&Failure>, task: &str) -> Result<(), Stop> {
     let name = one_line(name);
     let message = match end {
-        End::Outcome(consort_model::TurnOutcome::Completed) => return Ok(()),
-        End::Outcome(consort_model::TurnOutcome::Interrupted) => {
+        End::Outcome(TurnOutcome::Completed) => return Ok(()),
+        End::Outcome(TurnOutcome::Interrupted) => {
             format!("the turn of {name} was interrupted")
         }
-        End::Outcome(consort_model::TurnOutcome::Stopped { reason }) => {
+        End::Outcome(TurnOutcome::Stopped { reason }) => {
             format!("{name} stopped before it was done: {}", one_line(reason))
         }
-        End::Outcome(consort_model::TurnOutcome::Failed { message }) => {
+        End::Outcome(TurnOutcome::Failed { message }) => {
             format!("the turn of {name} failed: {}", one_line(message))
         }
         End::Failed(failure) => format!("{name} failed: {}", one_line(&failure.message)),
@@ -116,17 +116,10 @@ fn finish(end: &End, name: &str, agent: Option<&consort_model::Agent>, task: &st
         }
         End::Terminated => return Err(Stop::quiet(Exit::Terminated)),
     };
-    let stderr = agent.and_then(|agent| match &agent.lifecycle {
-        Lifecycle::Failed(failure) if !failure.stderr_tail.trim().is_empty() => {
-            Some(clean(failure.stderr_tail.trim()))
-        }
-        _ => None,
-    });
-    let message = match stderr {
-        Some(tail) if end.exit() == Exit::TurnFailed => {
-            format!("{message}; its last words on standard error:\n{tail}")
-        }
-        _ => message,
+    let tail = failure.map(|failure| clean(failure.stderr_tail.trim())).filter(|tail| !tail.is_empty());
+    let message = match tail {
+        Some(tail) => format!("{message}; its last words on standard error:\n{tail}"),
+        None => message,
     };
     Err(Stop::new(end.exit(), message))
 }
@@ -144,8 +137,8 @@ pub fn send(args: &args::Send) -> Result<(), Stop> {
         Some(agent) => wait_for(&mut link, &agent, prompt_id, args.json),
         None if args.json => print_json(&sent),
         None => match sent.waiting_behind {
-            Some(0) => print_line(&format!("waiting: next, as soon as {} can take it", short(sent.agent))),
-            Some(before) => print_line(&format!("waiting: {before} before it")),
+            Some(0) => print_line("accepted"),
+            Some(before) => print_line(&format!("accepted; {before} before it")),
             None => print_line("delivered"),
         },
     }
@@ -164,7 +157,7 @@ fn wait_for(link: &mut Link, agent: &AgentView, prompt: PromptId, json: bool) ->
         interrupts: false,
         deadline: None,
     };
-    let Waited { end, agent: last, .. } = wait.wait()?;
+    let Waited { end, agent: last, failure, .. } = wait.wait()?;
     if json {
         print_json(&json!({
             "agent": agent.id,
@@ -177,5 +170,5 @@ fn wait_for(link: &mut Link, agent: &AgentView, prompt: PromptId, json: bool) ->
             "exit": end.exit().code(),
         }))?;
     }
-    finish(&end, &agent.name, last.as_ref(), "")
+    finish(&end, &agent.name, failure.as_ref(), "")
 }

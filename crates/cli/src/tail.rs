@@ -56,9 +56,12 @@ pub struct HumanTail {
 }
 
 impl HumanTail {
-    /// Begins with the item `from`.
+    /// Begins with the item `from`, on standard output.
     pub fn new(agent: AgentId, from: u64, show: Show) -> Self {
-        let output = Output::human();
+        Self::on(Output::human(), agent, from, show)
+    }
+
+    fn on(output: Output, agent: AgentId, from: u64, show: Show) -> Self {
         Self {
             agent,
             next: from,
@@ -374,4 +377,166 @@ fn is_final(item: &Item, agent: Option<&Agent>) -> bool {
             && item.turn != agent.turn.as_ref().map(|turn| turn.id)
     };
     item.done || agent.is_some_and(over)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Paint;
+    use consort_model::{
+        ItemIndex, PromptOrigin, Timestamp, ToolCall, ToolKind, ToolStatus, Turn, TurnOutcome,
+    };
+    use std::sync::{Arc, Mutex};
+    use uuid::Uuid;
+
+    const ALL: Show = Show { prompts: true, thinking: true, work: true, detail: Detail::Brief, only: None };
+
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A tail that must never need the daemon, and the agent it follows.
+    struct Scene {
+        tail: HumanTail,
+        screen: Screen,
+        agent: Agent,
+        link: Link,
+    }
+
+    impl Scene {
+        fn new(show: Show) -> Self {
+            let screen = Screen::default();
+            let output = Output::to(Box::new(screen.clone()), Paint::plain());
+            let id = AgentId::new(Uuid::nil());
+            let agent: Agent = serde_json::from_value(serde_json::json!({
+                "id": id, "name": "a", "profile": "p", "driver": "acp", "cwd": "/", "created_by": null,
+                "relation": "primary", "created_at": 0, "lifecycle": { "state": "ready" }, "generation": 1,
+                "permissions": "default", "turn": null, "last_outcome": null, "queue": [], "asks": [],
+                "session": null, "options": [], "commands": [], "plan": [], "usage": {}, "title": null,
+                "cursor": { "items": 0 },
+            }))
+            .unwrap();
+            Self { tail: HumanTail::on(output, id, 0, show), screen, agent, link: Link::new().unwrap() }
+        }
+
+        fn happens(&mut self, change: AgentEvent) -> &mut Self {
+            self.agent.apply(&change, Timestamp(0));
+            self.tail.apply(&change, Some(&self.agent), &mut self.link).unwrap();
+            self
+        }
+
+        fn shown(&self) -> String {
+            String::from_utf8(self.screen.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    fn turn(number: u128) -> TurnId {
+        TurnId::new(Uuid::from_u128(number))
+    }
+
+    fn item(index: u64, of: u128, done: bool, body: ItemBody) -> Item {
+        let turn = Some(turn(of));
+        Item { index: ItemIndex(index), turn, at: Timestamp(0), done, within: None, body }
+    }
+
+    fn added(index: u64, of: u128, done: bool, body: ItemBody) -> AgentEvent {
+        AgentEvent::ItemAdded { item: item(index, of, done, body) }
+    }
+
+    fn text(text: &str) -> ItemBody {
+        ItemBody::Text { text: text.into() }
+    }
+
+    fn tool(status: ToolStatus) -> ItemBody {
+        ItemBody::Tool(ToolCall {
+            id: ToolCallId::new("c"),
+            tool: ToolKind::Read,
+            title: "a.rs".into(),
+            status,
+            input: serde_json::Value::Null,
+            output: String::new(),
+            raw_output: serde_json::Value::Null,
+            diffs: vec![],
+            locations: vec![],
+            meta: serde_json::Value::Null,
+        })
+    }
+
+    fn appended(index: u64, offset: u64, text: &str) -> AgentEvent {
+        AgentEvent::TextAppended { index: ItemIndex(index), offset, text: text.into() }
+    }
+
+    #[test]
+    fn text_that_comes_again_is_printed_once() {
+        let mut scene = Scene::new(ALL);
+        scene.happens(added(0, 1, false, text("ab")));
+        // The transcript was read after a lost connection; events from before that come late.
+        scene.tail.item(&item(0, 1, false, text("abcdef"))).unwrap();
+        scene.happens(appended(0, 2, "cd")).happens(appended(0, 4, "efgh"));
+        scene.happens(added(0, 1, false, text("ab")));
+        scene.happens(AgentEvent::TextDone { index: ItemIndex(0) });
+        scene.tail.item(&item(0, 1, true, text("abcdefgh"))).unwrap();
+        scene.tail.pause().unwrap();
+        assert_eq!(scene.shown(), "abcdefgh\n");
+    }
+
+    #[test]
+    fn a_tool_call_is_printed_when_it_is_over() {
+        let mut scene = Scene::new(ALL);
+        scene.happens(added(0, 1, false, tool(ToolStatus::Running)));
+        assert_eq!((scene.shown().as_str(), scene.tail.doing()), ("", Some("read: a.rs")));
+        let over = tool(ToolStatus::Completed);
+        scene.happens(AgentEvent::ItemChanged { index: ItemIndex(0), done: true, body: over.clone() });
+        scene.happens(AgentEvent::ItemChanged { index: ItemIndex(0), done: true, body: over });
+        assert_eq!(scene.shown(), "✓ read: a.rs\n");
+    }
+
+    #[test]
+    fn what_its_turn_leaves_behind_is_told() {
+        let mut scene = Scene::new(ALL);
+        scene.agent.turn =
+            Some(Turn { id: turn(1), started_at: Timestamp(0), interrupted: false, stalled: false });
+        scene.happens(added(0, 1, false, tool(ToolStatus::Running)));
+        scene.happens(AgentEvent::TurnEnded { outcome: TurnOutcome::Interrupted });
+        assert_eq!(scene.shown(), "- read: a.rs (cut off)\n");
+    }
+
+    #[test]
+    fn only_the_turn_of_the_prompt_is_shown() {
+        let prompt = PromptId::new(Uuid::from_u128(7));
+        let mut scene = Scene::new(Show { only: Some(prompt), prompts: false, work: false, ..ALL });
+        let user =
+            ItemBody::User { prompt, origin: PromptOrigin::Person, text: "do".into(), attachments: vec![] };
+        scene.happens(added(0, 1, true, text("earlier")));
+        scene.happens(added(1, 2, true, user));
+        scene.happens(added(2, 2, true, tool(ToolStatus::Completed)));
+        scene.happens(added(3, 2, true, text("mine")));
+        scene.happens(added(4, 3, true, text("later")));
+        assert_eq!(scene.shown(), "mine\n");
+    }
+
+    #[test]
+    fn an_item_is_final_when_it_is_done_or_its_turn_is_over() {
+        let mut scene = Scene::new(ALL);
+        let open = item(0, 1, false, tool(ToolStatus::Running));
+        scene.agent.cursor.items = 1;
+        scene.agent.turn =
+            Some(Turn { id: turn(1), started_at: Timestamp(0), interrupted: false, stalled: false });
+        assert!(!is_final(&open, Some(&scene.agent)));
+        scene.agent.turn = None;
+        assert!(is_final(&open, Some(&scene.agent)));
+        // An item that the replica has not heard of may belong to a turn that it has not heard of either.
+        assert!(!is_final(&item(1, 2, false, text("x")), Some(&scene.agent)));
+        assert!(is_final(&item(1, 2, true, text("x")), Some(&scene.agent)));
+    }
 }

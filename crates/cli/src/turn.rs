@@ -210,6 +210,8 @@ pub struct Waited {
     pub end: End,
     /// The agent as it was last seen.
     pub agent: Option<Agent>,
+    /// Why the agent failed, if that is why it ended.
+    pub failure: Option<Failure>,
     /// The view, for what is left to print.
     pub view: View,
 }
@@ -246,8 +248,15 @@ impl Wait<'_> {
         if let View::Human(tail) = &mut waiting.wait.view {
             tail.pause()?;
         }
-        let agent = waiting.watch.agent(waiting.wait.goal.agent).cloned();
-        Ok(Waited { end, agent, view: waiting.wait.view })
+        let Goal { agent, .. } = waiting.wait.goal;
+        // A turn that ended with its agent's process is told before the process's end is.
+        let failure = match &end {
+            End::Failed(failure) => Some(failure.clone()),
+            End::Outcome(TurnOutcome::Failed { .. }) => waiting.wait.link.agent(&agent.to_string())?.failure,
+            _ => None,
+        };
+        let agent = waiting.watch.agent(agent).cloned();
+        Ok(Waited { end, agent, failure, view: waiting.wait.view })
     }
 }
 
@@ -554,4 +563,85 @@ fn say(text: &str) {
     // A person who cannot be told cannot be helped.
     drop(stderr.write_all(text.as_bytes()));
     drop(stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn goal() -> Goal {
+        Goal { agent: AgentId::new(Uuid::nil()), prompt: PromptId::new(Uuid::from_u128(7)), from: 0 }
+    }
+
+    fn turn(number: u128) -> TurnId {
+        TurnId::new(Uuid::from_u128(number))
+    }
+
+    fn agent(queued: bool, current: Option<u128>) -> Agent {
+        let queue = if queued {
+            serde_json::json!([{ "id": goal().prompt, "origin": { "from": "person" }, "text": "x", "at": 0 }])
+        } else {
+            serde_json::json!([])
+        };
+        let turn = current.map(|number| serde_json::json!({ "id": turn(number), "started_at": 0 }));
+        serde_json::from_value(serde_json::json!({
+            "id": goal().agent, "name": "a", "profile": "p", "driver": "acp", "cwd": "/", "created_by": null,
+            "relation": "primary", "created_at": 0, "lifecycle": { "state": "ready" }, "generation": 1,
+            "permissions": "default", "turn": turn, "last_outcome": { "outcome": "completed" }, "queue": queue,
+            "asks": [], "session": null, "options": [], "commands": [], "plan": [], "usage": {}, "title": null,
+            "cursor": { "items": 0 },
+        }))
+        .unwrap()
+    }
+
+    fn started(turn_number: u128, prompt: PromptId) -> AgentEvent {
+        AgentEvent::TurnStarted { turn: turn(turn_number), prompts: vec![prompt] }
+    }
+
+    fn ended() -> AgentEvent {
+        AgentEvent::TurnEnded { outcome: TurnOutcome::Completed }
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_turn_is_not_the_end() {
+        let mut tracker = Tracker::new(goal());
+        assert_eq!(tracker.apply(&started(1, PromptId::new(Uuid::nil()))), None);
+        assert_eq!(tracker.apply(&ended()), None);
+        assert_eq!(tracker.apply(&started(2, goal().prompt)), None);
+        assert_eq!(tracker.apply(&ended()), Some(End::Outcome(TurnOutcome::Completed)));
+    }
+
+    #[test]
+    fn a_new_state_tells_whether_the_turn_waits_runs_or_is_over() {
+        let resync = |agent: Option<&Agent>, of: Option<u128>| {
+            let mut tracker = Tracker::new(goal());
+            let end = tracker.resync(agent, || Ok(of.map(turn))).unwrap();
+            (end, tracker.stage)
+        };
+        // The transcript may be newer than the state: what the state says about the queue counts.
+        assert_eq!(resync(Some(&agent(true, None)), Some(1)), (None, Stage::Waiting));
+        assert_eq!(resync(Some(&agent(false, Some(1))), Some(1)), (None, Stage::Running));
+        let over = Some(End::Outcome(TurnOutcome::Completed));
+        assert_eq!(resync(Some(&agent(false, None)), Some(1)).0, over);
+        assert_eq!(resync(Some(&agent(false, Some(2))), Some(1)).0, over);
+        assert_eq!(resync(Some(&agent(false, None)), None).0, Some(End::Dropped));
+        assert_eq!(resync(None, None).0, Some(End::Dropped));
+    }
+
+    #[test]
+    fn an_agent_that_is_closed_or_fails_ends_the_wait() {
+        assert_eq!(Tracker::new(goal()).apply(&AgentEvent::Closed), Some(End::Dropped));
+        let failure = Failure {
+            message: "gone".into(),
+            exit_code: Some(1),
+            signal: None,
+            stderr_tail: String::new(),
+            at: consort_model::Timestamp(0),
+            parked: false,
+        };
+        let end = Tracker::new(goal()).apply(&AgentEvent::Failed { failure: failure.clone() });
+        assert_eq!(end.as_ref().map(End::exit), Some(Exit::TurnFailed));
+        assert_eq!(end, Some(End::Failed(failure)));
+    }
 }
