@@ -7,11 +7,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, Event, ItemIndex, Stamped};
+use consort_model::{AgentId, AskBody, Attachment, Event, ItemBody, ItemIndex, Stamped, ToolCall};
 use tokio::sync::Notify;
 
 /// Events that may wait for one subscriber.
 const MAX_QUEUED: usize = 8192;
+
+/// What the events that wait for one subscriber may weigh, in bytes.
+const MAX_WEIGHT: usize = 16 << 20;
 
 /// A backlog longer than this has its text deltas joined before it is handed out.
 const JOIN_FROM: usize = 32;
@@ -27,6 +30,26 @@ pub struct Published {
 impl Published {
     fn new(stamped: Arc<Stamped>) -> Self {
         Self { stamped, json: OnceLock::new() }
+    }
+
+    /// About how much memory it holds: exact for text, which is what comes in bulk.
+    fn weight(&self) -> usize {
+        const SMALL: usize = 512;
+        let Event::Agent { change, .. } = &self.stamped.event else { return SMALL };
+        SMALL
+            + match change {
+                AgentEvent::TextAppended { text, .. } => text.len(),
+                AgentEvent::ItemAdded { item } => body_weight(&item.body),
+                AgentEvent::ItemChanged { body, .. } => body_weight(body),
+                AgentEvent::Asked { ask } => match &ask.body {
+                    AskBody::Approval { tool, .. } => tool_weight(tool),
+                    AskBody::Question(question) => question.text.len(),
+                },
+                AgentEvent::PromptQueued { prompt } => {
+                    prompt.text.len() + attachments_weight(&prompt.attachments)
+                }
+                _ => 0,
+            }
     }
 
     /// The event as JSON, made once.
@@ -50,6 +73,7 @@ struct Queue {
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Arc<Published>>,
+    weight: usize,
     lagged: bool,
 }
 
@@ -82,22 +106,26 @@ impl Feed {
         }
         let published: Vec<Arc<Published>> =
             events.iter().map(|event| Arc::new(Published::new(Arc::clone(event)))).collect();
+        let weight = published.iter().map(|published| published.weight()).sum();
         subscribers.retain(|subscriber| {
             let Some(queue) = subscriber.upgrade() else { return false };
-            queue.push(&published);
+            queue.push(&published, weight);
             true
         });
     }
 }
 
 impl Queue {
-    fn push(&self, published: &[Arc<Published>]) {
+    fn push(&self, published: &[Arc<Published>], weight: usize) {
         let mut waiting = lock(&self.waiting);
-        if waiting.events.len() + published.len() > MAX_QUEUED {
-            waiting.events = VecDeque::new();
-            waiting.lagged = true;
+        // Whatever its weight, one batch may wait: a client that keeps up is never told that it lags.
+        let full =
+            waiting.events.len() + published.len() > MAX_QUEUED || waiting.weight + weight > MAX_WEIGHT;
+        if full && !waiting.events.is_empty() {
+            *waiting = Waiting { lagged: true, ..Waiting::default() };
         }
         if !waiting.lagged {
+            waiting.weight += weight;
             waiting.events.extend(published.iter().cloned());
         }
         drop(waiting);
@@ -115,13 +143,36 @@ impl Subscription {
                     return Delivery::Lagged;
                 }
                 if !waiting.events.is_empty() {
-                    let events = std::mem::take(&mut waiting.events);
+                    let Waiting { events, .. } = std::mem::take(&mut *waiting);
                     return Delivery::Events(join_deltas(events));
                 }
             }
             self.queue.arrived.notified().await;
         }
     }
+}
+
+fn body_weight(body: &ItemBody) -> usize {
+    match body {
+        ItemBody::User { text, attachments, .. } => text.len() + attachments_weight(attachments),
+        ItemBody::Text { text } | ItemBody::Thinking { text } => text.len(),
+        ItemBody::Tool(call) => tool_weight(call),
+        _ => 0,
+    }
+}
+
+fn tool_weight(call: &ToolCall) -> usize {
+    let diffs =
+        call.diffs.iter().map(|diff| diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len));
+    call.output.len() + diffs.sum::<usize>()
+}
+
+fn attachments_weight(attachments: &[Attachment]) -> usize {
+    let weight = |attachment: &Attachment| match attachment {
+        Attachment::Image { data, .. } => data.len(),
+        Attachment::File { text, .. } => text.len(),
+    };
+    attachments.iter().map(weight).sum()
 }
 
 /// Joins the text deltas of a backlog, so that a client that was busy catches up with few messages. A joined delta takes
@@ -215,6 +266,18 @@ mod tests {
         assert!(matches!(slow.next().await, Delivery::Lagged));
         feed.publish(&[delta(1_000_000, 1, 0, "y")]);
         assert_eq!(texts(slow.next().await), [(1_000_000, 0, "y".to_owned())]);
+    }
+
+    #[tokio::test]
+    async fn a_backlog_is_bounded_by_its_weight_too() {
+        let feed = Feed::default();
+        let mut slow = feed.subscribe();
+        let huge = "x".repeat(MAX_WEIGHT);
+        feed.publish(&[delta(1, 1, 0, &huge)]);
+        assert_eq!(texts(slow.next().await).len(), 1, "one batch is handed out whatever it weighs");
+        feed.publish(&[delta(2, 1, 0, &huge)]);
+        feed.publish(&[delta(3, 1, 0, "y")]);
+        assert!(matches!(slow.next().await, Delivery::Lagged));
     }
 
     #[tokio::test]

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_model::event::AgentEvent;
 use consort_model::{
-    Actor, AgentId, Answer, AskId, CreateAgent, Event, Item, ItemIndex, PermissionMode, Profile, ProfileId,
-    ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
+    Actor, AgentId, Answer, AskId, Availability, CreateAgent, Event, Item, ItemIndex, PermissionMode,
+    Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
 };
 use consort_runner::client;
 use consort_store::{Committed, OpenError, Opened, Page, Store};
@@ -118,6 +118,10 @@ impl Hub {
                     .to_owned(),
             },
         })?;
+        if let Availability::Unavailable { reason } = self.shared.profiles.availability(&profile) {
+            let reason = format!("the profile `{}` cannot be used: {reason}", profile.name);
+            return Err(Refusal::Invalid { reason }.into());
+        }
         check_cwd(&new.cwd)?;
         let request = CreateAgent {
             id: new.id,

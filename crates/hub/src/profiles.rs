@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use consort_model::{Limits, Profile, ProfileId, ProfileSummary};
+use consort_model::{Availability, Limits, Profile, ProfileId, ProfileSummary};
 use consort_store::availability;
 use consort_store::config::{ConfigError, ConfigFile, unique_slug};
 
@@ -71,7 +71,7 @@ impl Profiles {
         let Some(file) = held.file.as_ref() else { return vec![] };
         let profiles = file.config().profiles.iter();
         profiles
-            .map(|profile| profile.summary(self.look_up(profile), default.as_ref() == Some(&profile.id)))
+            .map(|profile| profile.summary(self.availability(profile), default.as_ref() == Some(&profile.id)))
             .collect()
     }
 
@@ -129,20 +129,19 @@ impl Profiles {
 
     fn default_of(&self, held: &Held) -> Option<ProfileId> {
         let config = held.file.as_ref()?.config();
-        let usable = |profile: &&Profile| {
-            matches!(self.look_up(profile), consort_model::Availability::Available { .. })
-        };
+        let usable =
+            |profile: &&Profile| matches!(self.availability(profile), Availability::Available { .. });
         config
             .default_profile
             .clone()
             .or_else(|| config.profiles.iter().find(usable).map(|profile| profile.id.clone()))
     }
 
-    /// Looks in a few folders; takes microseconds, so it is done whenever it is asked for.
-    fn look_up(&self, profile: &Profile) -> consort_model::Availability {
+    /// Whether a profile can be used here. Looks in a few folders; takes microseconds, so it is done whenever asked for.
+    pub fn availability(&self, profile: &Profile) -> Availability {
         if consort_drivers::Driver::new(profile.driver, consort_drivers::Launch::default()).is_none() {
             let reason = format!("this version of Consort has no driver `{}` yet", profile.driver);
-            return consort_model::Availability::Unavailable { reason };
+            return Availability::Unavailable { reason };
         }
         let cwd = Path::new("/");
         availability::of_profile(profile, self.environment.iter().cloned(), cwd)

@@ -23,7 +23,8 @@ const DEFAULTS: &str = r#"# Consort's configuration: the profiles (ways to run a
 # environment (a list of "KEY=VALUE", "KEY=" and "-KEY"), default_model,
 # default_permissions (default, accept-edits, plan, bypass).
 
-default_profile = "claude"
+# The profile that is used where none is named; without it, the first one whose program is installed.
+# default_profile = "claude"
 
 [profiles.claude]
 name = "Claude"

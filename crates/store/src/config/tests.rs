@@ -76,7 +76,7 @@ fn the_first_start_writes_the_defaults_for_this_user_only() {
     let config = file.config();
     let ids: Vec<&str> = config.profiles.iter().map(|profile| profile.id.as_str()).collect();
     assert_eq!(ids, ["claude", "codex", "gemini", "consort"]);
-    assert_eq!(config.default_profile, Some(ProfileId::new("claude")));
+    assert_eq!(config.default_profile, None, "the first one that can be used is the default");
     assert_eq!(config.limits, Limits::default());
     assert_eq!(config.profiles[0].default_model.as_deref(), Some("opus"));
     assert_eq!(config.profiles[2].command.as_deref(), Some("gemini"));
