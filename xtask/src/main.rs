@@ -19,7 +19,7 @@ cargo xtask COMMAND
   demo                     three scripted agents at once, headless, on a real daemon
   chaos [--minutes N] [--seed N]
                            random work while the daemon and its children are killed
-  bench [ROW...] [--json FILE]
+  bench [ROW...] [--json FILE] [--quick]
                            speed and memory, as ratios to a reference in the same run
   schema [--check]         write the client protocol's schema into docs/, or check that it is up to date
 ";
