@@ -92,21 +92,30 @@ fn examine() -> Vec<Check> {
         let advice = "`consort daemon stop --keep-agents` lets the next command start the new one";
         add("daemon", Health::Warning, format!("it is of another version than this program; {advice}"));
     }
+    let profiles = client.call::<Vec<ProfileSummary>>(&Call::CheckProfiles {});
+    let config_problem = match &profiles {
+        Ok(_) => None,
+        Err(ClientError::Answer(body)) if body.code == codes::CONFIG => Some(body.message.clone()),
+        Err(error) => Some(error.to_string()),
+    };
     match client.call::<DaemonStatus>(&Call::Status {}) {
-        Ok(DaemonStatus { trouble: Some(trouble), .. }) => add("database", Health::Broken, trouble),
+        Ok(DaemonStatus { trouble: Some(trouble), .. }) if Some(&trouble) != config_problem.as_ref() => {
+            add("database", Health::Broken, trouble);
+        }
         Ok(_) => add("database", Health::Ok, "takes new work".to_owned()),
         Err(error) => add("database", Health::Broken, error.to_string()),
     }
-    match client.call::<Vec<ProfileSummary>>(&Call::CheckProfiles {}) {
-        Ok(profiles) => {
-            add("config", Health::Ok, home.config().display().to_string());
-            checks.extend(profile_checks(&profiles));
+    match config_problem {
+        None => add("config", Health::Ok, home.config().display().to_string()),
+        Some(problem) => {
+            add(
+                "config",
+                Health::Broken,
+                format!("{problem}; correct the file, nothing is written to it until then"),
+            );
         }
-        Err(ClientError::Answer(body)) if body.code == codes::CONFIG => {
-            add("config", Health::Broken, body.message)
-        }
-        Err(error) => add("config", Health::Broken, error.to_string()),
     }
+    checks.extend(profile_checks(&profiles.unwrap_or_default()));
     checks
 }
 
@@ -128,7 +137,7 @@ fn profile_checks(profiles: &[ProfileSummary]) -> Vec<Check> {
             Check { check: "profile", name: Some(profile.name.clone()), health, message }
         })
         .collect();
-    if !usable {
+    if !usable && !profiles.is_empty() {
         let message = "no profile can be used here; install one of the programs above, or add a profile with \
                        `consort profiles add NAME --driver acp --command PROGRAM`";
         checks.push(Check {
@@ -176,6 +185,5 @@ mod tests {
         assert_eq!(healths(&[profile("a", true, true), profile("b", false, false)]), [Ok, Warning]);
         assert_eq!(healths(&[profile("a", true, false), profile("b", false, true)]), [Ok, Broken]);
         assert_eq!(healths(&[profile("a", false, false)]), [Warning, Broken]);
-        assert_eq!(healths(&[]), [Broken]);
     }
 }

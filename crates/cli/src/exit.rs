@@ -11,18 +11,18 @@ use consort_model::TurnOutcome;
 
 /// The table that `consort help exit-codes` prints.
 pub const TABLE: &str = "\
-  0    done; for `run` and `send --wait`: the agent completed its turn
-  1    something failed that is not listed below
-  2    wrong usage
-  3    no daemon runs (`daemon status`, `daemon stop`), or it was stopped while a command waited for it
-  4    the daemon refused: no such agent or profile, the agent is closed, the request is no longer open
-  5    the turn or the agent failed, or the agent stopped at a limit
-  6    the turn was interrupted, its prompt dropped, or the agent closed before it was done
-  7    nothing new can be accepted now: disk full, database locked, configuration broken
-  8    a person is needed and none can be asked here
-  9    the time given with --timeout is over
-  130  stopped by Ctrl-C while waiting; the agent goes on
-  143  told to end by SIGTERM";
+0    done; for `run` and `send --wait`: the agent completed its turn
+1    something failed that is not listed below
+2    wrong usage
+3    no daemon runs (`daemon status`, `daemon stop`), or it was stopped while a command waited for it
+4    the daemon refused: no such agent or profile, the agent is closed, the request is no longer open
+5    the turn or the agent failed, or the agent stopped at a limit
+6    the turn was interrupted, its prompt dropped, or the agent closed before it was done
+7    nothing new can be accepted now: disk full, database locked, configuration broken
+8    a person is needed and none can be asked here
+9    the time given with --timeout is over
+130  stopped by Ctrl-C while waiting; the agent goes on
+143  told to end by SIGTERM";
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
