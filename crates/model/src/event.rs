@@ -234,3 +234,6 @@ impl AgentEvent {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,3 +244,6 @@ impl crate::agent::Cursor {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
