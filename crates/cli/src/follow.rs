@@ -11,13 +11,13 @@ use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-use consort_daemon::client::{Client, ClientError};
+use consort_daemon::client::Client;
 use consort_daemon::home::Home;
 use consort_daemon::protocol::{Notification, Snapshot};
 use consort_model::{Agent, AgentId, Stamped, State};
 
 use crate::exit::{Exit, Stop};
-use crate::link::{connect, is_broken};
+use crate::link::{connect, may_help_again};
 
 /// How many happenings may wait to be looked at.
 const WAITING: usize = 256;
@@ -173,11 +173,8 @@ fn read_notifications(home: &Home, to: &SyncSender<Happening>) {
             }
             Err(stop) => stop,
         };
+        let again = lost.cause.as_deref().is_some_and(may_help_again);
         failures += 1;
-        let again = lost.cause.as_deref().is_some_and(|error| {
-            // A daemon that is killed while it starts shows as one that did not start.
-            is_broken(error) || (connected_before && matches!(error, ClientError::Start { .. }))
-        });
         if !again || failures > ATTEMPTS {
             // Nobody may be listening any more, and then there is nobody to tell.
             drop(to.send(Happening::Lost(lost)));

@@ -65,7 +65,7 @@ impl Link {
         let mut retries = 0;
         loop {
             match self.call_once(call) {
-                Err(error) if retries < RETRIES && may_help_again(&error, retries) => {
+                Err(error) if retries < RETRIES && may_help_again(&error) => {
                     retries += 1;
                     std::thread::sleep(Duration::from_millis(20 << retries));
                 }
@@ -180,14 +180,14 @@ pub fn connect(home: &Home) -> Result<Client, ClientError> {
     }
 }
 
-/// Whether a call may be sent again. A daemon that is killed again while it starts shows as one that did not start.
-fn may_help_again(error: &ClientError, retries: u32) -> bool {
-    is_broken(error) || (retries > 0 && matches!(error, ClientError::Start { .. }))
-}
-
-/// Whether the connection is what failed.
-pub fn is_broken(error: &ClientError) -> bool {
-    matches!(error, ClientError::Connection { .. } | ClientError::NoDaemon { .. })
+/// Whether trying again may help. A daemon that cannot start says why; one that is killed while it starts says nothing,
+/// and the client has no other words for it.
+pub fn may_help_again(error: &ClientError) -> bool {
+    match error {
+        ClientError::Connection { .. } | ClientError::NoDaemon { .. } => true,
+        ClientError::Start { reason } => reason == "it ended at once",
+        _ => false,
+    }
 }
 
 /// The refusal in an error.
