@@ -180,14 +180,12 @@ pub fn connect(home: &Home) -> Result<Client, ClientError> {
     }
 }
 
-/// Whether trying again may help. A daemon that cannot start says why; one that is killed while it starts says nothing,
-/// and the client has no other words for it.
+/// Whether trying again may help. A daemon that cannot start says why; one that is killed while it starts does not.
 pub fn may_help_again(error: &ClientError) -> bool {
-    match error {
-        ClientError::Connection { .. } | ClientError::NoDaemon { .. } => true,
-        ClientError::Start { reason } => reason == "it ended at once",
-        _ => false,
-    }
+    matches!(
+        error,
+        ClientError::Connection { .. } | ClientError::NoDaemon { .. } | ClientError::EndedAtStart { .. }
+    )
 }
 
 /// The refusal in an error.

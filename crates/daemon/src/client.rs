@@ -38,6 +38,12 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
+    /// The daemon ended without a word while it started, as one that is killed does.
+    #[error("the daemon ended while it started; try again, or see its log in {logs}")]
+    EndedAtStart {
+        /// The folder of its logs.
+        logs: PathBuf,
+    },
     /// The daemon is of another version.
     #[error(
         "the running daemon speaks protocol {theirs}, this program {PROTOCOL_VERSION}; `consort daemon stop \
@@ -182,7 +188,11 @@ fn start_daemon(home: &Home, program: &Path) -> Result<Client, ClientError> {
         }
         child.wait()?;
         let reason = reason.trim().trim_start_matches("consort: ").to_owned();
-        return Err(start(if reason.is_empty() { "it ended at once".to_owned() } else { reason }));
+        return Err(if reason.is_empty() {
+            ClientError::EndedAtStart { logs: home.logs() }
+        } else {
+            start(reason)
+        });
     }
     // "ready" means that it listens; "running" that another one won and may need a moment more.
     let deadline = Instant::now() + START_LIMIT;

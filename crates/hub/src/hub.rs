@@ -87,8 +87,13 @@ impl Hub {
         for (id, generation) in processes {
             hub.start_task(id, generation);
         }
-        let runners = hub.shared.runners.clone();
-        tokio::spawn(async move { clear_orphans(&runners, &known).await });
+        let waking = Arc::clone(&hub);
+        tokio::spawn(async move {
+            clear_orphans(&waking.shared.runners, &known).await;
+            if let Err(error) = waking.wake_all().await {
+                tracing::warn!(%error, "agents with waiting prompts were not started");
+            }
+        });
         Ok(hub)
     }
 
@@ -334,6 +339,16 @@ impl Hub {
             tracing::error!(%error, "the store was not closed in order");
         }
         Ok(())
+    }
+
+    /// Starts the agents that rest although prompts wait for them.
+    async fn wake_all(&self) -> Result<(), HubError> {
+        let decide = |state: &State, _| {
+            let woken =
+                state.agents.values().filter_map(|agent| Some((agent.id, decide::wake(state, agent)?)));
+            Ok(woken.map(|(id, change)| Event::of(id, change)).collect())
+        };
+        self.run(decide).await.map(drop)
     }
 
     /// Ends an agent's process until the next prompt.

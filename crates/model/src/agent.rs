@@ -12,7 +12,7 @@ use crate::ask::Ask;
 use crate::ids::{AgentId, ItemIndex, ProfileId, PromptId, Timestamp, ToolCallId, TurnId};
 use crate::item::{Attachment, PlanEntry};
 use crate::policy::PermissionMode;
-use crate::profile::DriverKind;
+use crate::profile::{DriverKind, ProfileRevision};
 use crate::relation::Relation;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 
@@ -40,6 +40,9 @@ pub struct Agent {
     pub lifecycle: Lifecycle,
     /// How many processes it has had; each one's runner has its own folder.
     pub generation: u32,
+    /// The version of its profile that the newest process was started with; none: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_revision: Option<ProfileRevision>,
     /// When its processes crashed lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crashes: Vec<Timestamp>,

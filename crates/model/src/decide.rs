@@ -396,6 +396,13 @@ fn free_name_for(state: &State, agent: &Agent) -> String {
     if taken { free_name(state, &agent.name, false) } else { agent.name.clone() }
 }
 
+/// Starts a process for an agent that rests although prompts wait for it, as after a stop in the middle of work.
+pub fn wake(state: &State, agent: &Agent) -> Option<AgentEvent> {
+    let waits = matches!(agent.lifecycle, Lifecycle::Resting) && !agent.queue.is_empty();
+    (waits && state.has_profile(&agent.profile))
+        .then_some(AgentEvent::Starting { generation: agent.generation + 1 })
+}
+
 /// Ends an agent's process for now; the next prompt starts one again.
 pub fn rest(agent: &Agent, at: Timestamp) -> Vec<AgentEvent> {
     if !agent.wants_process() {

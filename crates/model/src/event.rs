@@ -79,6 +79,9 @@ pub enum AgentEvent {
     Starting {
         /// The number of the process.
         generation: u32,
+        /// The version of the profile it is started with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile_revision: Option<ProfileRevision>,
     },
     /// Its session is open.
     Ready {

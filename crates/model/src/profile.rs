@@ -1,7 +1,10 @@
 //! Profiles: configured ways to run an agent.
 //!
 //! A [`Profile`] holds secrets (its environment) and stays inside the daemon and `config.toml`; what clients and events
-//! see is the [`ProfileSummary`].
+//! see is the [`ProfileSummary`]. Whether a profile was edited since an agent was started shows in its
+//! [`ProfileRevision`], which tells two versions apart and nothing else.
+
+mod revision;
 
 use std::fmt;
 
@@ -10,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::ProfileId;
 use crate::policy::PermissionMode;
+
+pub use revision::{ProfileRevision, RevisionKey};
 
 /// The protocol that Consort speaks with an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +71,65 @@ impl std::str::FromStr for DriverKind {
         Self::ALL.into_iter().find(|driver| driver.word() == text).ok_or_else(|| {
             format!("unknown driver `{text}`: use one of {}", Self::ALL.map(Self::word).join(", "))
         })
+    }
+}
+
+/// An enum whose variants have one word each, in config, CLI and UI alike.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident ($what:literal) { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+        pub enum $name {
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order they are listed to people.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word for it in config, CLI and UI.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|it| it.word() == text).ok_or_else(|| {
+                    format!("unknown {} `{text}`: use one of {}", $what, [$($word),+].join(", "))
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// What Codex lets the commands of an agent do by themselves.
+    SandboxMode ("sandbox mode") {
+        /// They may read.
+        ReadOnly = "readOnly",
+        /// They may write inside the working directory.
+        WorkspaceWrite = "workspaceWrite",
+        /// They may do everything.
+        FullAccess = "fullAccess",
+    }
+}
+
+words! {
+    /// When Codex asks for an approval.
+    ApprovalPolicy ("approval policy") {
+        /// Before everything but what it knows to be harmless.
+        Untrusted = "untrusted",
+        /// When the agent wants to leave the sandbox.
+        OnRequest = "onRequest",
+        /// When a command failed in the sandbox.
+        OnFailure = "onFailure",
+        /// Not at all.
+        Never = "never",
     }
 }
 
@@ -166,16 +230,64 @@ pub struct Profile {
     /// The permission mode it starts with.
     #[serde(default)]
     pub default_permissions: PermissionMode,
+    /// For `codex`: what its commands may do by themselves; none: as Codex is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// For `codex`: when it asks; none: as Codex is configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_policy: Option<ApprovalPolicy>,
 }
 
 impl Profile {
+    /// A profile with a name and a driver, and nothing else said.
+    pub fn new(id: ProfileId, name: impl Into<String>, driver: DriverKind) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            driver,
+            command: None,
+            args: vec![],
+            environment: vec![],
+            default_model: None,
+            default_permissions: PermissionMode::Default,
+            sandbox_mode: None,
+            approval_policy: None,
+        }
+    }
+
+    /// Whether what it says fits together: the field that does not, and why.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.name.trim().is_empty() {
+            return Err(("name", "a profile needs a name".to_owned()));
+        }
+        if self.name.chars().any(char::is_control) {
+            return Err(("name", "a profile's name is one line of printable characters".to_owned()));
+        }
+        let said = [
+            ("sandbox_mode", self.sandbox_mode.is_some()),
+            ("approval_policy", self.approval_policy.is_some()),
+        ];
+        match said.into_iter().find(|(_, said)| *said && self.driver != DriverKind::Codex) {
+            Some((field, _)) => {
+                Err((field, format!("only the driver `codex` has it, and this profile's is `{}`", self.driver)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it runs the same thing in the same way as another, whatever they are called.
+    pub fn runs_like(&self, other: &Self) -> bool {
+        let named = Self { id: self.id.clone(), name: self.name.clone(), ..other.clone() };
+        *self == named
+    }
+
     /// The program that is really started: the profile's, or the driver's own.
     pub fn program(&self) -> Option<&str> {
         self.command.as_deref().filter(|command| !command.is_empty()).or(self.driver.default_program())
     }
 
     /// What clients may see of it.
-    pub fn summary(&self, availability: Availability, is_default: bool) -> ProfileSummary {
+    pub fn summary(&self, key: &RevisionKey, availability: Availability, is_default: bool) -> ProfileSummary {
         ProfileSummary {
             id: self.id.clone(),
             name: self.name.clone(),
@@ -185,6 +297,9 @@ impl Profile {
             environment: self.environment.iter().map(EnvironmentChange::shown).collect(),
             default_model: self.default_model.clone(),
             default_permissions: self.default_permissions,
+            sandbox_mode: self.sandbox_mode,
+            approval_policy: self.approval_policy,
+            revision: self.revision(key),
             availability,
             is_default,
         }
@@ -251,6 +366,14 @@ pub struct ProfileSummary {
     pub default_model: Option<String>,
     /// The permission mode it starts with.
     pub default_permissions: PermissionMode,
+    /// For `codex`: what its commands may do by themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// For `codex`: when it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_policy: Option<ApprovalPolicy>,
+    /// Which version of it this is: another one after an edit that concerns running agents.
+    pub revision: ProfileRevision,
     /// Whether its program can be run here.
     pub availability: Availability,
     /// Whether it is used where none is named.
@@ -281,17 +404,12 @@ mod tests {
 
     fn profile(environment: &[&str]) -> Profile {
         Profile {
-            id: ProfileId::new("p"),
-            name: "p".into(),
-            driver: DriverKind::Acp,
             command: Some("agent".into()),
-            args: vec![],
             environment: environment
                 .iter()
                 .map(|text| EnvironmentChange::try_from((*text).to_owned()).unwrap())
                 .collect(),
-            default_model: None,
-            default_permissions: PermissionMode::Default,
+            ..Profile::new(ProfileId::new("p"), "p", DriverKind::Acp)
         }
     }
 
@@ -315,10 +433,48 @@ mod tests {
         let mut profile = profile(&["API_KEY=hunter2"]);
         profile.args =
             ["--api-key=hunter2", "--token", "hunter2", "--verbose", "task"].map(str::to_owned).to_vec();
-        let shown = format!("{:?}", profile.summary(Availability::Unknown, false));
+        let shown = format!("{:?}", profile.summary(&RevisionKey::default(), Availability::Unknown, false));
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(shown.contains("--verbose") && shown.contains("task"));
         profile.args.clear();
         assert!(!format!("{profile:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn sandbox_and_approval_policy_are_for_codex_alone() {
+        for driver in DriverKind::ALL {
+            let mut profile = Profile::new(ProfileId::new("p"), "p", driver);
+            assert_eq!(profile.check(), Ok(()));
+            profile.sandbox_mode = Some(SandboxMode::ReadOnly);
+            assert_eq!(profile.check().is_ok(), driver == DriverKind::Codex, "{driver}");
+            profile.sandbox_mode = None;
+            profile.approval_policy = Some(ApprovalPolicy::Never);
+            let checked = profile.check();
+            assert_eq!(checked.is_ok(), driver == DriverKind::Codex, "{driver}");
+            assert!(checked.is_ok() || checked.unwrap_err().0 == "approval_policy");
+        }
+    }
+
+    #[test]
+    fn every_word_is_read_and_written_alike() {
+        for mode in SandboxMode::ALL {
+            assert_eq!(mode.word().parse(), Ok(*mode));
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.word());
+        }
+        for policy in ApprovalPolicy::ALL {
+            assert_eq!(policy.word().parse(), Ok(*policy));
+            assert_eq!(serde_json::to_value(policy).unwrap(), policy.word());
+        }
+        let error = "all".parse::<SandboxMode>().unwrap_err();
+        assert_eq!(error, "unknown sandbox mode `all`: use one of readOnly, workspaceWrite, fullAccess");
+    }
+
+    #[test]
+    fn a_profile_runs_like_another_whatever_they_are_called() {
+        let one = profile(&["A=1"]);
+        let mut other = Profile { id: ProfileId::new("q"), name: "q".into(), ..one.clone() };
+        assert!(one.runs_like(&other));
+        other.environment.clear();
+        assert!(!one.runs_like(&other));
     }
 }

@@ -94,9 +94,23 @@ impl State {
         Err(Refusal::AmbiguousAgent { wanted: wanted.to_owned(), matches })
     }
 
+    /// The profile with this id.
+    pub fn profile(&self, id: &ProfileId) -> Option<&ProfileSummary> {
+        self.profiles.iter().find(|profile| profile.id == *id)
+    }
+
     /// Whether there is such a profile.
     pub fn has_profile(&self, id: &ProfileId) -> bool {
-        self.profiles.iter().any(|profile| profile.id == *id)
+        self.profile(id).is_some()
+    }
+
+    /// Whether the agent's process was started with an older version of its profile, so that only a restart brings
+    /// what was edited since.
+    pub fn restart_to_apply(&self, agent: &Agent) -> bool {
+        let (Some(started_with), Some(profile)) = (&agent.profile_revision, self.profile(&agent.profile)) else {
+            return false;
+        };
+        agent.wants_process() && *started_with != profile.revision
     }
 
     /// All open approvals and questions of all agents, oldest first.
@@ -128,8 +142,9 @@ impl Agent {
                 self.profile = profile.clone();
                 self.driver = *driver;
             }
-            AgentEvent::Starting { generation } => {
+            AgentEvent::Starting { generation, profile_revision } => {
                 self.generation = *generation;
+                self.profile_revision.clone_from(profile_revision);
                 self.lifecycle = Lifecycle::Starting;
             }
             AgentEvent::Ready { session } => {
