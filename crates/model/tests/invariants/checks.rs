@@ -1,0 +1,235 @@
+//! What must be true after every step. Written from the rules, not from the code that keeps them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use consort_model::event::AgentEvent;
+use consort_model::relation::TaskResult;
+use consort_model::{
+    Agent, AgentId, Event, Failure, Lifecycle, PromptOrigin, Refusal, Relation, Stamped, State, Timestamp,
+};
+
+use crate::world::{Step, World};
+
+/// Checks a step that led from `before` to the world as it is.
+pub fn after(before: &State, world: &mut World, step: &Step, outcome: &Result<Vec<Event>, Refusal>) {
+    match outcome {
+        Err(refusal) => {
+            assert_eq!(&world.state, before, "{step:?} was refused ({refusal}) and left something behind");
+            world.seen.refused += 1;
+            world.seen.limits += u32::from(matches!(refusal, Refusal::LimitReached { .. }));
+        }
+        Ok(events) => {
+            follow_events(before, world, events);
+            match step {
+                Step::Close { of, by } => closing(before, world, World::id(*of), World::actor(*by).agent()),
+                Step::Interrupt(n) => interrupting(before, world, World::id(*n), events),
+                Step::Send { to, .. } => {
+                    let waiting = before.agents[&World::id(*to)].queue.len();
+                    assert!(waiting < before.limits.queued_prompts as usize, "a full queue took a prompt");
+                }
+                _ => {}
+            }
+            slots_and_wakes(before, world, step);
+        }
+    }
+    standing(&world.state);
+}
+
+/// What holds of every state.
+fn standing(state: &State) {
+    let limits = &state.limits;
+    let mut names = BTreeSet::new();
+    let mut companions: BTreeMap<AgentId, u32> = BTreeMap::new();
+    let mut children: BTreeMap<AgentId, u32> = BTreeMap::new();
+    for agent in state.agents.values() {
+        if !agent.is_closed() {
+            assert!(names.insert(&agent.name), "two open agents are called {}", agent.name);
+            if let Some(owner) = agent.relation.owner() {
+                assert!(!state.agents[&owner].is_closed(), "{} outlived its owner", agent.name);
+                assert!(state.agents[&owner].relation.owner().is_none(), "a companion has a companion");
+                *companions.entry(owner).or_default() += 1;
+            }
+        }
+        if let Some(parent) = agent.relation.parent() {
+            let mut depth = 1;
+            let mut above = parent;
+            while let Some(next) = state.agents[&above].relation.parent() {
+                (depth, above) = (depth + 1, next);
+            }
+            assert!(depth <= limits.subagent_depth, "{} is {depth} deep", agent.name);
+            assert!(state.agents[&parent].relation.owner().is_none(), "a companion has a sub-agent");
+        }
+        if unfinished(agent) {
+            let parent = agent.relation.parent().unwrap();
+            assert!(
+                !agent.is_closed() && !state.agents[&parent].is_closed(),
+                "{} works for nobody",
+                agent.name
+            );
+            *children.entry(parent).or_default() += 1;
+        }
+        let ready = agent.lifecycle == Lifecycle::Ready;
+        assert!(ready || agent.turn.is_none(), "{} is in a turn without a process", agent.name);
+        assert!(agent.turn.is_some() || agent.asks.is_empty(), "{} asks outside of a turn", agent.name);
+    }
+    assert!(companions.values().all(|count| *count <= limits.companions_per_owner));
+    assert!(children.values().all(|count| *count <= limits.subagents_per_parent));
+    assert!(children.values().sum::<u32>() <= limits.subagents_total);
+    let text = serde_json::to_string(state).unwrap();
+    assert_eq!(&serde_json::from_str::<State>(&text).unwrap(), state, "the state changed on its way: {text}");
+}
+
+/// What holds of every event.
+fn follow_events(before: &State, world: &mut World, events: &[Event]) {
+    let mut state = before.clone();
+    for event in events {
+        if let Event::Agent { agent, change } = event {
+            let known = state.agents.get(agent);
+            assert_eq!(known.is_none(), matches!(change, AgentEvent::Created { .. }), "{event:?}");
+            if let Some(agent) = known {
+                follow_change(agent, change, &mut world.settled);
+            }
+        }
+        state.apply(&Stamped { seq: state.seq + 1, at: Timestamp(0), event: event.clone() });
+    }
+    world.seen.answered += events
+        .iter()
+        .filter(|event| {
+            matches!(event, Event::Agent { change: AgentEvent::Settled { settlement, .. }, .. }
+                if settlement.answer.is_some())
+        })
+        .count() as u32;
+}
+
+fn follow_change(agent: &Agent, change: &AgentEvent, settled: &mut BTreeSet<consort_model::AskId>) {
+    match change {
+        AgentEvent::Settled { ask, .. } => {
+            assert!(agent.asks.iter().any(|open| open.id == *ask), "{ask} was not open");
+            assert!(settled.insert(*ask), "{ask} was settled twice");
+        }
+        AgentEvent::TaskSettled { .. } => assert!(unfinished(agent), "{}'s task ended twice", agent.name),
+        AgentEvent::PromptQueued { prompt } => {
+            assert!(!agent.is_closed(), "a closed agent was sent a prompt");
+            assert!(!agent.knows_prompt(prompt.id), "a prompt was accepted twice");
+        }
+        AgentEvent::TurnStarted { prompts, .. } => {
+            assert_eq!((&agent.lifecycle, &agent.turn), (&Lifecycle::Ready, &None));
+            let front = agent.queue.iter().take(prompts.len()).map(|prompt| prompt.id);
+            assert!(front.eq(prompts.iter().copied()), "a prompt was passed over");
+        }
+        AgentEvent::Starting { generation, .. } => {
+            assert!(!agent.wants_process(), "a second process for {}", agent.name);
+            assert_eq!(*generation, agent.generation + 1);
+        }
+        AgentEvent::Closed | AgentEvent::Failed { .. } | AgentEvent::Rested => {
+            assert!(!agent.is_closed(), "{} ended after it was closed", agent.name);
+            assert!(agent.turn.is_none() && agent.asks.is_empty(), "{} left something open", agent.name);
+        }
+        _ => {}
+    }
+}
+
+/// Closing an owner closes what is bound to it, and nothing else; closing a companion leaves the owner alone.
+fn closing(before: &State, world: &mut World, target: AgentId, by: Option<AgentId>) {
+    let bound = below(before, target, &|agent| agent.relation.bound_to());
+    for (id, agent) in &world.state.agents {
+        let was = &before.agents[id];
+        if bound.contains(id) {
+            assert!(agent.is_closed(), "{} stayed open when its owner closed", agent.name);
+        } else if was != agent {
+            let parent = before.agents[&target].relation.parent();
+            assert_eq!(Some(*id), parent, "{} was changed by the closing of another", agent.name);
+            assert_ne!(Some(*id), by, "{} was told what it did itself", agent.name);
+        }
+    }
+    let open = |id: &&AgentId| !before.agents[*id].is_closed();
+    let closed: Vec<_> = bound.iter().filter(open).collect();
+    world.seen.cascades +=
+        u32::from(closed.iter().any(|id| before.agents[*id].relation.owner() == Some(target)));
+    let alone = before.agents[&target].relation.owner().is_some() && !closed.is_empty();
+    world.seen.lone_companions += u32::from(alone);
+    let again =
+        consort_model::decide::close(&world.state, consort_model::Actor::Person, target, Timestamp(0));
+    assert_eq!(again, Ok(vec![]), "closing twice changes something");
+}
+
+/// An interrupt reaches every sub-agent below, the ones being started too, and no one else.
+fn interrupting(before: &State, world: &mut World, target: AgentId, events: &[Event]) {
+    let reached = below(before, target, &|agent| agent.relation.parent());
+    let mut stopped: Vec<AgentId> = events.iter().filter_map(Event::agent).collect();
+    stopped.dedup();
+    for (id, agent) in &world.state.agents {
+        let was = &before.agents[id];
+        if !reached.contains(id) {
+            assert_eq!(agent, was, "{} was interrupted with another", agent.name);
+            continue;
+        }
+        assert!(agent.turn.as_ref().is_none_or(|turn| turn.interrupted), "{} works on", agent.name);
+        let starting = agent.lifecycle == Lifecycle::Starting;
+        assert!(!starting || agent.queue.is_empty(), "{} will begin when it has started", agent.name);
+        let hit = *id != target && stopped.contains(id);
+        world.seen.starting_interrupts += u32::from(hit && starting);
+        world.seen.deep_interrupts += u32::from(hit && agent.relation.parent() != Some(target));
+    }
+    for (place, id) in stopped.iter().enumerate() {
+        let parent = before.agents[id].relation.parent();
+        let before_it = parent.is_some_and(|parent| stopped[..place].contains(&parent));
+        assert!(!before_it, "a parent was interrupted before its child");
+    }
+}
+
+/// A task that ends frees its slot, and wakes the parent unless that is closed or closed the child itself.
+fn slots_and_wakes(before: &State, world: &mut World, step: &Step) {
+    let closed_by = match step {
+        Step::Close { by, .. } => World::actor(*by).agent(),
+        _ => None,
+    };
+    for (id, was) in &before.agents {
+        let now = &world.state.agents[id];
+        if !unfinished(was) || unfinished(now) {
+            continue;
+        }
+        assert!(!consort_model::decide::holds_slot(now));
+        let Relation::SubAgent { parent, result: Some(result), .. } = &now.relation else {
+            panic!("{} lost its task", now.name);
+        };
+        assert_eq!(now.is_closed(), *result == TaskResult::Closed);
+        let from_child = |agent: &Agent| {
+            let origin = PromptOrigin::Agent { agent: *id };
+            agent.queue.iter().filter(|prompt| prompt.origin == origin).count()
+        };
+        let (parent_was, parent_now) = (&before.agents[parent], &world.state.agents[parent]);
+        let told = from_child(parent_now) - from_child(parent_was);
+        let expected = !parent_now.is_closed() && closed_by != Some(*parent);
+        assert_eq!(told, usize::from(expected), "{} was not told of {}", parent_now.name, now.name);
+        if expected {
+            let parked = matches!(parent_now.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
+            assert!(parent_now.wants_process() || parked, "{} sleeps on", parent_now.name);
+            world.seen.woken += 1;
+        }
+    }
+}
+
+/// The events alone give the same state, read back from their text too.
+pub fn replay(world: &World) {
+    let mut state = world.first.clone();
+    for (n, stamped) in world.log.iter().enumerate() {
+        assert_eq!(stamped.seq, n as u64 + 1);
+        let text = serde_json::to_string(stamped).unwrap();
+        state.apply(&serde_json::from_str(&text).unwrap());
+    }
+    assert_eq!(state, world.state);
+}
+
+fn unfinished(agent: &Agent) -> bool {
+    matches!(agent.relation, Relation::SubAgent { result: None, .. })
+}
+
+/// An agent and all that hang below it.
+fn below(state: &State, top: AgentId, link: &dyn Fn(&Agent) -> Option<AgentId>) -> BTreeSet<AgentId> {
+    let mut found = BTreeSet::from([top]);
+    for agent in state.agents.values().filter(|agent| link(agent) == Some(top)) {
+        found.extend(below(state, agent.id, link));
+    }
+    found
+}
