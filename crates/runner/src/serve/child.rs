@@ -55,8 +55,8 @@ pub struct Child {
 /// What a turn of reading found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// There may be more.
-    More,
+    /// So many bytes; there may be more.
+    Some(usize),
     /// There is nothing more now.
     Empty,
     /// There never will be more.
@@ -88,7 +88,7 @@ impl Child {
                 self.last_activity = Instant::now();
                 self.framer
                     .push(&scratch[..count], |piece| journal.append_output(piece.bytes, piece.end_of_line));
-                Read::More
+                Read::Some(count)
             }
             Err(error) if is_not_now(&error) => Read::Empty,
             // The end; a pipe that cannot be read has ended too.

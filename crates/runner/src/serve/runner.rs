@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::unix::pipe;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -38,6 +39,15 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Peers that may be waiting to say hello.
 const MAX_STRANGERS: usize = 16;
+
+/// A child that writes little by little is listened to again after this long: what it wrote meanwhile is journaled and
+/// sent at once, so that a hundred streaming children do not wake a hundred runners for every word.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A child that writes this much at a time is in a hurry,
+const HURRY_BYTES: usize = 16 << 10;
+/// and for this long is listened to without pauses.
+const HURRY: Duration = Duration::from_millis(100);
 
 const SCRATCH: usize = 32 << 10;
 const READS_PER_TURN: usize = 8;
@@ -74,6 +84,10 @@ pub struct Runner {
     confirmed: u64,
     /// When to try a journal write again that failed.
     disk_retry: Option<Instant>,
+    /// Until when the child's output waits, to be taken in together.
+    paused_until: Option<Instant>,
+    /// Until when its output does not wait.
+    hurry_until: Instant,
     scratch: Vec<u8>,
 }
 
@@ -111,6 +125,8 @@ impl Runner {
             leaving: false,
             confirmed: 0,
             disk_retry: None,
+            paused_until: None,
+            hurry_until: now,
             scratch: vec![0; SCRATCH],
         })
     }
@@ -167,7 +183,7 @@ impl Runner {
     ) -> Event {
         let deadline = self.deadline();
         let reads_stdout = self.may_read_stdout();
-        let Self { journal, signals, connection, child, .. } = self;
+        let Self { journal, signals, connection, child, paused_until, .. } = self;
         let child = child.as_ref();
         let stdin = child.filter(|child| child.has_waiting_input()).and_then(|child| child.stdin.as_ref());
         let stdout = child.filter(|_| reads_stdout).and_then(|child| child.stdout.as_ref());
@@ -177,7 +193,7 @@ impl Runner {
             stranger = accept(listener, strangers) => Event::Stranger(stranger),
             Some(greeted) = greeted.recv() => Event::Greeted(greeted),
             _ = when(connection.as_ref().map(|connection| connection.ready(journal.end()))) => Event::Daemon,
-            _ = when(stdout.map(|stdout| stdout.readable())) => Event::Stdout,
+            _ = when(stdout.map(|stdout| readable(stdout, *paused_until))) => Event::Stdout,
             _ = when(stderr.map(|stderr| stderr.readable())) => Event::Stderr,
             _ = when(stdin.map(|stdin| stdin.writable())) => Event::Stdin,
             _ = signals.child.recv() => Event::ChildSignal,
@@ -192,6 +208,8 @@ impl Runner {
     }
 
     fn read_stdout(&mut self) {
+        self.paused_until = None;
+        let mut total = 0;
         for _ in 0..READS_PER_TURN {
             if !self.may_read_stdout() {
                 return;
@@ -199,9 +217,24 @@ impl Runner {
             let Some(child) = &mut self.child else { return };
             let read = child.read_stdout(&mut self.journal, &mut self.scratch);
             self.store_and_send();
-            if read != Read::More {
-                return self.journal.release_buffers();
+            let Read::Some(count) = read else { break };
+            total += count;
+            if count < SCRATCH {
+                // That was all there is.
+                break;
             }
+        }
+        self.journal.release_buffers();
+        self.pause(total);
+    }
+
+    /// Lets a child that wrote only a little write some more before it is listened to again.
+    fn pause(&mut self, read: usize) {
+        let now = Instant::now();
+        if read >= HURRY_BYTES {
+            self.hurry_until = now + HURRY;
+        } else if read > 0 && now >= self.hurry_until {
+            self.paused_until = Some(now + PAUSE);
         }
     }
 
@@ -390,6 +423,8 @@ impl Runner {
         match stored {
             Ok(stored) => {
                 child.give_input(stored, &mut self.scratch);
+                // What it says to that is not kept waiting, so that question and answer go back and forth quickly.
+                self.paused_until = None;
                 self.reply(FromRunner::InputAck { number });
             }
             Err(error) => {
@@ -399,6 +434,14 @@ impl Runner {
             }
         }
     }
+}
+
+/// Waits for output, but not before its time.
+async fn readable(stdout: &pipe::Receiver, not_before: Option<Instant>) -> io::Result<()> {
+    if let Some(at) = not_before {
+        sleep_until(at).await;
+    }
+    stdout.readable().await
 }
 
 /// Accepts a peer once there is room for it among those that have not said hello.

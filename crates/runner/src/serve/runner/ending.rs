@@ -226,7 +226,7 @@ impl Runner {
         }
         for _ in 0..LAST_READS {
             let child = self.child.as_mut()?;
-            if child.read_stdout(&mut self.journal, &mut self.scratch) != Read::More {
+            if !matches!(child.read_stdout(&mut self.journal, &mut self.scratch), Read::Some(_)) {
                 break;
             }
             self.store_and_send();
