@@ -261,6 +261,8 @@ mod tests {
             id: id_of(id),
             name: name.into(),
             profile: "local".into(),
+            profile_removed: false,
+            restart_to_apply: false,
             driver: DriverKind::Acp,
             status: Status::Idle,
             cwd: "/tmp".into(),

@@ -153,7 +153,7 @@ fn profile_checks(profiles: &[ProfileSummary]) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{DriverKind, PermissionMode, ProfileId};
+    use consort_model::{DriverKind, PermissionMode, ProfileId, ProfileRevision};
 
     fn profile(name: &str, available: bool, is_default: bool) -> ProfileSummary {
         let availability = if available {
@@ -170,6 +170,9 @@ mod tests {
             environment: vec![],
             default_model: None,
             default_permissions: PermissionMode::Default,
+            sandbox_mode: None,
+            approval_policy: None,
+            revision: ProfileRevision::default(),
             availability,
             is_default,
         }

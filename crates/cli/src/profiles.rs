@@ -94,6 +94,8 @@ fn add(args: &AddProfile) -> Result<(), Stop> {
         environment: args.environment.clone(),
         default_model: args.model.clone(),
         default_permissions: args.permissions.unwrap_or_default(),
+        sandbox_mode: None,
+        approval_policy: None,
     };
     let profile: ProfileSummary = Link::new()?.call_once(&Call::AddProfile(new))?;
     print_line(&row(&profile, text_width(&one_line(&profile.name)), Paint::for_stdout()))
@@ -102,7 +104,7 @@ fn add(args: &AddProfile) -> Result<(), Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{DriverKind, PermissionMode, ProfileId};
+    use consort_model::{DriverKind, PermissionMode, ProfileId, ProfileRevision};
 
     #[test]
     fn a_profile_says_why_it_cannot_be_used() {
@@ -115,6 +117,9 @@ mod tests {
             environment: vec!["KEY=…".into()],
             default_model: None,
             default_permissions: PermissionMode::Plan,
+            sandbox_mode: None,
+            approval_policy: None,
+            revision: ProfileRevision::default(),
             availability: Availability::Unavailable { reason: "`agent` is not on PATH".into() },
             is_default: true,
         };

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use consort_hub::feed::{Delivery, Subscription};
-use consort_hub::{HubError, NewAgent};
-use consort_model::policy::PermissionMode;
+use consort_hub::{HubError, NewAgent, ProfileChanges};
 use consort_model::{
     Actor, AgentId, EnvironmentChange, Profile, ProfileId, Prompt, PromptOrigin, Refusal, Relation, Status,
     Timestamp,
@@ -24,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::protocol::{
     AgentView, Call, DaemonStatus, Done, ErrorBody, InboxEntry, MAX_MESSAGE, NewProfile, NewPrompt,
-    PROTOCOL_VERSION, RuleView, Sent, Snapshot, TranscriptPage, Welcome, codes,
+    PROTOCOL_VERSION, ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, codes,
 };
 use crate::server::Daemon;
 
@@ -140,7 +139,7 @@ impl Client {
             }
             Call::ListAgents { closed } => value(&hub.with(|state| {
                 let agents = state.agents.values().filter(|agent| closed || !agent.is_closed());
-                agents.map(AgentView::from).collect::<Vec<_>>()
+                agents.map(|agent| AgentView::new(state, agent)).collect::<Vec<_>>()
             })),
             Call::GetAgent { agent } => self.view(self.find(&agent)?),
             Call::CreateAgent(new) => {
@@ -175,6 +174,16 @@ impl Client {
             Call::Reopen { agent } => {
                 let id = self.find(&agent)?;
                 hub.reopen(id).await.map_err(error_body)?;
+                self.view(id)
+            }
+            Call::Restart { agent } => {
+                let id = self.find(&agent)?;
+                hub.restart(id).await.map_err(error_body)?;
+                self.view(id)
+            }
+            Call::Rebind { agent, profile } => {
+                let id = self.find(&agent)?;
+                hub.rebind(id, &profile).await.map_err(error_body)?;
                 self.view(id)
             }
             Call::Rename { agent, name } => done(hub.rename(self.find(&agent)?, name).await),
@@ -217,6 +226,13 @@ impl Client {
                 }
             }
             Call::AddProfile(new) => value(&hub.add_profile(profile(new)?).await.map_err(error_body)?),
+            Call::EditProfile { profile, changes } => {
+                let changes = profile_changes(changes).map_err(invalid)?;
+                value(&hub.edit_profile(&profile, changes).await.map_err(error_body)?)
+            }
+            Call::DuplicateProfile { profile, name } => {
+                value(&hub.duplicate_profile(&profile, name).await.map_err(error_body)?)
+            }
             Call::RemoveProfile { profile, force } => done(hub.remove_profile(&profile, force).await),
             Call::SetDefaultProfile { profile } => done(hub.set_default_profile(&profile).await),
             Call::Status {} => value(&self.status()),
@@ -285,7 +301,7 @@ impl Client {
     }
 
     fn view(&self, id: AgentId) -> Result<Value, ErrorBody> {
-        value(&self.daemon.hub.with(|state| state.agent(id).map(AgentView::from))?)
+        value(&self.daemon.hub.with(|state| state.agent(id).map(|agent| AgentView::new(state, agent)))?)
     }
 
     async fn write(&self, line: &[u8]) -> std::io::Result<()> {
@@ -345,27 +361,44 @@ fn prompt(new: NewPrompt) -> Prompt {
 }
 
 fn profile(new: NewProfile) -> Result<Profile, ErrorBody> {
-    let invalid = |reason: String| ErrorBody::from(Refusal::Invalid { reason });
-    if new.name.trim().is_empty() {
-        return Err(invalid("a profile needs a name".to_owned()));
-    }
-    let environment = new
-        .environment
-        .into_iter()
-        .map(EnvironmentChange::try_from)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(invalid)?;
-    let default_permissions: PermissionMode = new.default_permissions;
     Ok(Profile {
-        id: ProfileId::new(""),
-        name: new.name,
-        driver: new.driver,
         command: new.command,
         args: new.args,
-        environment,
+        environment: environment(new.environment).map_err(invalid)?,
         default_model: new.default_model,
-        default_permissions,
+        default_permissions: new.default_permissions,
+        sandbox_mode: new.sandbox_mode,
+        approval_policy: new.approval_policy,
+        // The hub makes the id from the name.
+        ..Profile::new(ProfileId::new(""), new.name, new.driver)
     })
+}
+
+fn profile_changes(edit: ProfileEdit) -> Result<ProfileChanges, String> {
+    let or_open = |text: String| (!text.is_empty()).then_some(text);
+    Ok(ProfileChanges {
+        name: edit.name,
+        command: edit.command.map(or_open),
+        args: edit.args,
+        environment: environment(edit.environment)?,
+        unmentioned: edit.environment_dropped,
+        default_model: edit.default_model.map(or_open),
+        default_permissions: edit.default_permissions,
+        sandbox_mode: edit.sandbox_mode.map(|word| word_or_open(&word)).transpose()?,
+        approval_policy: edit.approval_policy.map(|word| word_or_open(&word)).transpose()?,
+    })
+}
+
+fn word_or_open<T: std::str::FromStr<Err = String>>(word: &str) -> Result<Option<T>, String> {
+    if word.is_empty() { Ok(None) } else { word.parse().map(Some) }
+}
+
+fn environment(lines: Vec<String>) -> Result<Vec<EnvironmentChange>, String> {
+    lines.into_iter().map(EnvironmentChange::try_from).collect()
+}
+
+fn invalid(reason: String) -> ErrorBody {
+    Refusal::Invalid { reason }.into()
 }
 
 fn done(outcome: Result<(), HubError>) -> Result<Value, ErrorBody> {

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use consort_model::policy::Subject;
 use consort_model::{
-    Agent, AgentId, Answer, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope, Item,
-    ItemIndex, Lifecycle, PermissionMode, PromptId, Refusal, RuleId, RuleScope, SessionOption, Stamped,
-    State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
+    Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
+    Item, ItemIndex, Lifecycle, PermissionMode, PromptId, Refusal, RuleId, RuleScope, SandboxMode,
+    SessionOption, Stamped, State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,20 @@ pub enum Call {
         /// Id, beginning or end of the id, or name.
         agent: String,
     },
+    /// Ends an agent's process and starts another that takes up the session. Answer: [`AgentView`].
+    #[serde(rename = "agents.restart")]
+    Restart {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// Lets an agent run by another profile of the same driver. Answer: [`AgentView`].
+    #[serde(rename = "agents.rebind")]
+    Rebind {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// Id or name of the profile.
+        profile: String,
+    },
     /// Gives an agent another name. Answer: [`Done`].
     #[serde(rename = "agents.rename")]
     Rename {
@@ -156,6 +170,23 @@ pub enum Call {
     /// A new profile. Answer: [`consort_model::ProfileSummary`].
     #[serde(rename = "profiles.add")]
     AddProfile(NewProfile),
+    /// Changes a profile. Its agents go on as they were started until they are restarted. Answer:
+    /// [`consort_model::ProfileSummary`].
+    #[serde(rename = "profiles.edit")]
+    EditProfile {
+        /// Its id or name.
+        profile: String,
+        /// What is to be different.
+        changes: ProfileEdit,
+    },
+    /// A new profile that is like another but for its name. Answer: [`consort_model::ProfileSummary`].
+    #[serde(rename = "profiles.duplicate")]
+    DuplicateProfile {
+        /// Id or name of the one that is there.
+        profile: String,
+        /// The name of the new one.
+        name: String,
+    },
     /// Removes a profile and ends its agents' processes. Answer: [`Done`].
     #[serde(rename = "profiles.remove")]
     RemoveProfile {
@@ -374,6 +405,37 @@ pub struct NewProfile {
     /// The permission mode it starts with.
     #[serde(default)]
     pub default_permissions: PermissionMode,
+    /// For `codex`: what its commands may do by themselves.
+    #[serde(default)]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// For `codex`: when it asks.
+    #[serde(default)]
+    pub approval_policy: Option<ApprovalPolicy>,
+}
+
+/// What is to be different about a profile. What is not mentioned stays as it is; where a profile may leave something
+/// open, an empty text leaves it open again.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileEdit {
+    /// The name; the id stays.
+    pub name: Option<String>,
+    /// The program.
+    pub command: Option<String>,
+    /// All arguments, in place of those before.
+    pub args: Option<Vec<String>>,
+    /// `KEY=VALUE`, `KEY=` or `-KEY`: added, or in place of what the profile says about the same variable.
+    pub environment: Vec<String>,
+    /// Variables that the profile is to say nothing about any more.
+    pub environment_dropped: Vec<String>,
+    /// The model it starts with.
+    pub default_model: Option<String>,
+    /// The permission mode it starts with.
+    pub default_permissions: Option<PermissionMode>,
+    /// For `codex`: one of the sandbox modes, or empty.
+    pub sandbox_mode: Option<String>,
+    /// For `codex`: one of the approval policies, or empty.
+    pub approval_policy: Option<String>,
 }
 
 /// A page of a transcript.
@@ -418,6 +480,10 @@ pub struct AgentView {
     pub name: String,
     /// Its profile.
     pub profile: String,
+    /// Whether that profile was removed: its transcript can be read, and it takes no prompts until it is rebound.
+    pub profile_removed: bool,
+    /// Whether its profile was edited since its process was started, so that only a restart brings the change.
+    pub restart_to_apply: bool,
     /// Its driver.
     pub driver: DriverKind,
     /// What it is doing.
@@ -458,12 +524,15 @@ pub struct AgentView {
     pub failure: Option<Failure>,
 }
 
-impl From<&Agent> for AgentView {
-    fn from(agent: &Agent) -> Self {
+impl AgentView {
+    /// How an agent is shown.
+    pub fn new(state: &State, agent: &Agent) -> Self {
         Self {
             id: agent.id,
             name: agent.name.clone(),
             profile: agent.profile.to_string(),
+            profile_removed: !state.has_profile(&agent.profile),
+            restart_to_apply: state.restart_to_apply(agent),
             driver: agent.driver,
             status: agent.status(),
             cwd: agent.cwd.clone(),

@@ -10,7 +10,7 @@
 pub mod acp;
 pub mod host;
 
-use consort_model::{Answer, Attachment, DriverKind, PermissionMode, Signal};
+use consort_model::{Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal};
 use serde::{Deserialize, Serialize};
 
 pub use host::{CallId, CallResult, HostCall};
@@ -32,6 +32,12 @@ pub struct Launch {
     /// The permission mode to begin with, where the agent has such modes itself.
     #[serde(default)]
     pub permissions: PermissionMode,
+    /// For Codex: what its commands may do by themselves.
+    #[serde(default)]
+    pub sandbox_mode: Option<SandboxMode>,
+    /// For Codex: when it asks.
+    #[serde(default)]
+    pub approval_policy: Option<ApprovalPolicy>,
     /// MCP servers to give to the agent.
     #[serde(default)]
     pub mcp_servers: Vec<McpServer>,

@@ -10,13 +10,13 @@ use consort_model::{
     Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
 };
 use consort_runner::client;
-use consort_store::{Committed, OpenError, Opened, Page, Store};
+use consort_store::{Committed, Database, OpenError, Opened, Page};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::error::HubError;
 use crate::feed::{Feed, Subscription};
-use crate::profiles::Profiles;
+use crate::profiles::{ProfileChanges, Profiles};
 use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
 
@@ -63,11 +63,12 @@ impl Hub {
     /// Opens the store and goes on with every agent where the last hub left it.
     pub async fn open(settings: Settings) -> Result<Arc<Self>, OpenError> {
         let feed = Arc::new(Feed::default());
-        let profiles = Profiles::open(&settings.config, settings.environment.clone());
+        let database = Database::open(&settings.data)?;
+        let profiles =
+            Profiles::open(&settings.config, settings.environment.clone(), database.revision_key());
         let publish = Arc::clone(&feed);
         let listener = Box::new(move |events: &[_], _: &State| publish.publish(events));
-        let Opened { store, links } =
-            Store::open(&settings.data, profiles.summaries(), profiles.limits(), listener)?;
+        let Opened { store, links } = database.start(profiles.summaries(), profiles.limits(), listener)?;
         let shared = Arc::new(Shared {
             store,
             profiles,
@@ -195,6 +196,29 @@ impl Hub {
         Ok(())
     }
 
+    /// Ends an agent's process and starts another that takes up the session; its sub-agents are interrupted.
+    pub async fn restart(&self, id: AgentId) -> Result<(), HubError> {
+        self.refresh_profiles().await?;
+        let (cwd, below) = self.with(|state| {
+            let mut below = decide::interrupt_targets(state, id);
+            below.retain(|target| *target != id);
+            state.agent(id).map(|agent| (PathBuf::from(&agent.cwd), below))
+        })?;
+        check_cwd(&cwd)?;
+        self.run(move |state, at| decide::restart(state, id, at)).await?;
+        for target in below {
+            self.order(target, Order::Interrupt);
+        }
+        Ok(())
+    }
+
+    /// Lets an agent run by another profile of the same driver.
+    pub async fn rebind(&self, id: AgentId, wanted: &str) -> Result<(), HubError> {
+        self.refresh_profiles().await?;
+        let profile = self.profile_id(wanted).await?;
+        self.run(move |state, at| decide::rebind(state, id, &profile, at)).await.map(drop)
+    }
+
     /// Gives an agent another name.
     pub async fn rename(&self, id: AgentId, name: String) -> Result<(), HubError> {
         self.run(move |state, _| decide::rename(state, id, &name)).await.map(drop)
@@ -278,13 +302,37 @@ impl Hub {
     pub async fn add_profile(&self, profile: Profile) -> Result<ProfileSummary, HubError> {
         let id = self.shared.profiles.add(profile)?;
         self.publish_profiles().await?;
-        self.with(|state| state.profiles.iter().find(|profile| profile.id == id).cloned())
-            .ok_or_else(|| Refusal::NoSuchProfile { wanted: id.to_string() }.into())
+        self.profile(&id)
+    }
+
+    /// Changes a profile. Agents that run by it go on as they were started until they are restarted.
+    pub async fn edit_profile(
+        &self,
+        wanted: &str,
+        changes: ProfileChanges,
+    ) -> Result<ProfileSummary, HubError> {
+        let id = self.profile_id(wanted).await?;
+        self.shared.profiles.change(&id, changes)?;
+        self.publish_profiles().await?;
+        self.profile(&id)
+    }
+
+    /// Adds a profile that is like another but for its name.
+    pub async fn duplicate_profile(&self, wanted: &str, name: String) -> Result<ProfileSummary, HubError> {
+        let id = self.profile_id(wanted).await?;
+        let id = self.shared.profiles.duplicate(&id, name)?;
+        self.publish_profiles().await?;
+        self.profile(&id)
+    }
+
+    fn profile(&self, id: &ProfileId) -> Result<ProfileSummary, HubError> {
+        let profile = self.with(|state| state.profile(id).cloned());
+        profile.ok_or_else(|| Refusal::NoSuchProfile { wanted: id.to_string() }.into())
     }
 
     /// Removes a profile and ends the processes of its agents; their transcripts stay.
     pub async fn remove_profile(&self, wanted: &str, force: bool) -> Result<(), HubError> {
-        let id = self.profile_id(wanted)?;
+        let id = self.profile_id(wanted).await?;
         let users: Vec<(AgentId, String)> = self.with(|state| {
             let users = state.agents.values().filter(|agent| agent.profile == id && !agent.is_closed());
             users.map(|agent| (agent.id, agent.name.clone())).collect()
@@ -305,7 +353,7 @@ impl Hub {
 
     /// Makes a profile the default one.
     pub async fn set_default_profile(&self, wanted: &str) -> Result<(), HubError> {
-        let id = self.profile_id(wanted)?;
+        let id = self.profile_id(wanted).await?;
         self.shared.profiles.set_default(&id)?;
         self.publish_profiles().await
     }
@@ -371,7 +419,7 @@ impl Hub {
             let Event::Agent { agent, change } = &stamped.event else { continue };
             match change {
                 AgentEvent::Created { record } => self.start_task(*agent, record.generation),
-                AgentEvent::Starting { generation } => self.start_task(*agent, *generation),
+                AgentEvent::Starting { generation, .. } => self.start_task(*agent, *generation),
                 AgentEvent::Closed | AgentEvent::Rested => ended.extend(self.take_task(*agent)),
                 _ => {}
             }
@@ -429,8 +477,8 @@ impl Hub {
         refusal.into()
     }
 
-    fn profile_id(&self, wanted: &str) -> Result<ProfileId, HubError> {
-        self.shared.profiles.refresh();
+    async fn profile_id(&self, wanted: &str) -> Result<ProfileId, HubError> {
+        self.refresh_profiles().await?;
         let profile = self.shared.profiles.find(Some(wanted));
         Ok(profile.ok_or_else(|| Refusal::NoSuchProfile { wanted: wanted.to_owned() })?.id)
     }

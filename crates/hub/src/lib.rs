@@ -17,3 +17,4 @@ mod terminals;
 
 pub use error::HubError;
 pub use hub::{Hub, NewAgent, Settings};
+pub use profiles::ProfileChanges;

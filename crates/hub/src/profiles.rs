@@ -6,15 +6,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use consort_model::{Availability, Limits, Profile, ProfileId, ProfileSummary};
+use consort_model::{
+    ApprovalPolicy, Availability, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId,
+    ProfileSummary, Refusal, RevisionKey, SandboxMode,
+};
 use consort_store::availability;
-use consort_store::config::{ConfigError, ConfigFile, unique_slug};
+use consort_store::config::{Config, ConfigFile, slug};
+
+use crate::error::HubError;
 
 /// The profiles in force.
 pub struct Profiles {
     path: PathBuf,
     /// What agents' processes inherit; availability depends on it.
     environment: Vec<(String, String)>,
+    /// What revisions are made with.
+    key: RevisionKey,
     held: Mutex<Held>,
 }
 
@@ -26,7 +33,7 @@ struct Held {
 
 impl Profiles {
     /// Reads the file, or makes it with the defaults where there is none.
-    pub fn open(path: &Path, environment: Vec<(String, String)>) -> Self {
+    pub fn open(path: &Path, environment: Vec<(String, String)>, key: RevisionKey) -> Self {
         let held = match ConfigFile::load(path) {
             Ok(file) => Held { file: Some(file), problem: None },
             Err(error) => {
@@ -34,7 +41,7 @@ impl Profiles {
                 Held { file: ConfigFile::last_good(path).ok(), problem: Some(error.to_string()) }
             }
         };
-        Self { path: path.to_owned(), environment, held: Mutex::new(held) }
+        Self { path: path.to_owned(), environment, key, held: Mutex::new(held) }
     }
 
     /// What is wrong with the file, if anything.
@@ -71,7 +78,10 @@ impl Profiles {
         let Some(file) = held.file.as_ref() else { return vec![] };
         let profiles = file.config().profiles.iter();
         profiles
-            .map(|profile| profile.summary(self.availability(profile), default.as_ref() == Some(&profile.id)))
+            .map(|profile| {
+                let is_default = default.as_ref() == Some(&profile.id);
+                profile.summary(&self.key, self.availability(profile), is_default)
+            })
             .collect()
     }
 
@@ -94,31 +104,44 @@ impl Profiles {
     }
 
     /// Adds a profile under an id made from its name.
-    pub fn add(&self, mut profile: Profile) -> Result<ProfileId, ConfigError> {
+    pub fn add(&self, mut profile: Profile) -> Result<ProfileId, HubError> {
+        check(&profile)?;
         self.edit(|file| {
-            profile.id = consort_store::config::slug(&profile.name);
-            if profile.id.as_str().is_empty() {
-                profile.id = unique_slug(&profile.name, file.config());
-            }
+            check_name_free(file.config(), &profile.name, None)?;
+            profile.id = slug(&profile.name);
             file.add_profile(&profile)?;
             Ok(profile.id.clone())
         })
     }
 
+    /// Changes a profile. Its id stays, whatever it is called.
+    pub fn change(&self, id: &ProfileId, changes: ProfileChanges) -> Result<(), HubError> {
+        self.edit(|file| {
+            let mut profile = held(file.config(), id)?;
+            changes.apply(&mut profile);
+            check(&profile)?;
+            check_name_free(file.config(), &profile.name, Some(id))?;
+            Ok(file.replace_profile(&profile)?)
+        })
+    }
+
+    /// Adds a profile that is like another but for its name.
+    pub fn duplicate(&self, id: &ProfileId, name: String) -> Result<ProfileId, HubError> {
+        let original = self.edit(|file| Ok(held(file.config(), id)?))?;
+        self.add(Profile { name, ..original })
+    }
+
     /// Removes a profile.
-    pub fn remove(&self, id: &ProfileId) -> Result<(), ConfigError> {
-        self.edit(|file| file.remove_profile(id))
+    pub fn remove(&self, id: &ProfileId) -> Result<(), HubError> {
+        self.edit(|file| Ok(file.remove_profile(id)?))
     }
 
     /// Makes a profile the default.
-    pub fn set_default(&self, id: &ProfileId) -> Result<(), ConfigError> {
-        self.edit(|file| file.set_default(Some(id)))
+    pub fn set_default(&self, id: &ProfileId) -> Result<(), HubError> {
+        self.edit(|file| Ok(file.set_default(Some(id))?))
     }
 
-    fn edit<T>(
-        &self,
-        change: impl FnOnce(&mut ConfigFile) -> Result<T, ConfigError>,
-    ) -> Result<T, ConfigError> {
+    fn edit<T>(&self, change: impl FnOnce(&mut ConfigFile) -> Result<T, HubError>) -> Result<T, HubError> {
         let mut held = self.lock();
         // A broken file is never written over, so the newest one must be read first.
         let mut file = ConfigFile::load(&self.path)?;
@@ -151,3 +174,77 @@ impl Profiles {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What is to be different about a profile; none: stays as it is.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ProfileChanges {
+    /// The name.
+    pub name: Option<String>,
+    /// The program; none inside: the driver's own.
+    pub command: Option<Option<String>>,
+    /// All arguments.
+    pub args: Option<Vec<String>>,
+    /// Added, or put in the place of what the profile says about the same variable.
+    pub environment: Vec<EnvironmentChange>,
+    /// Variables that the profile is to say nothing about any more.
+    pub unmentioned: Vec<String>,
+    /// The model; none inside: the agent's own choice.
+    pub default_model: Option<Option<String>>,
+    /// The permission mode of new agents.
+    pub default_permissions: Option<PermissionMode>,
+    /// What commands may do by themselves; none inside: as Codex is configured.
+    pub sandbox_mode: Option<Option<SandboxMode>>,
+    /// When it asks; none inside: as Codex is configured.
+    pub approval_policy: Option<Option<ApprovalPolicy>>,
+}
+
+impl ProfileChanges {
+    fn apply(self, profile: &mut Profile) {
+        fn set<T>(field: &mut T, change: Option<T>) {
+            if let Some(value) = change {
+                *field = value;
+            }
+        }
+        set(&mut profile.name, self.name);
+        set(&mut profile.command, self.command);
+        set(&mut profile.args, self.args);
+        set(&mut profile.default_model, self.default_model);
+        set(&mut profile.default_permissions, self.default_permissions);
+        set(&mut profile.sandbox_mode, self.sandbox_mode);
+        set(&mut profile.approval_policy, self.approval_policy);
+        profile.environment.retain(|entry| !self.unmentioned.iter().any(|key| key == entry.key()));
+        for change in self.environment {
+            match profile.environment.iter_mut().find(|entry| entry.key() == change.key()) {
+                Some(entry) => *entry = change,
+                None => profile.environment.push(change),
+            }
+        }
+    }
+}
+
+/// Refuses a profile that says what cannot be.
+fn check(profile: &Profile) -> Result<(), Refusal> {
+    profile.check().map_err(|(field, why)| Refusal::Invalid { reason: format!("`{field}`: {why}") })
+}
+
+/// Refuses a name that would let a person mean one profile and get another.
+fn check_name_free(config: &Config, name: &str, own: Option<&ProfileId>) -> Result<(), Refusal> {
+    let taken = |profile: &&Profile| {
+        Some(&profile.id) != own && (profile.name == name || profile.id.as_str() == name)
+    };
+    match config.profiles.iter().find(taken) {
+        Some(other) => {
+            let reason = format!("there is already a profile `{}`; choose another name", other.name);
+            Err(Refusal::Invalid { reason })
+        }
+        None => Ok(()),
+    }
+}
+
+fn held(config: &Config, id: &ProfileId) -> Result<Profile, Refusal> {
+    let profile = config.profiles.iter().find(|profile| profile.id == *id);
+    profile.cloned().ok_or_else(|| Refusal::NoSuchProfile { wanted: id.to_string() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -79,7 +79,8 @@ pub enum Refusal {
     },
     /// The agent's profile was removed.
     #[error(
-        "the profile `{profile}` was removed: this agent can no longer be sent prompts; rebind it to another profile"
+        "profile removed: this chat can no longer send messages; `consort rebind AGENT PROFILE` gives it another profile \
+         of the same driver in place of `{profile}`"
     )]
     ProfileRemoved {
         /// The removed profile.

@@ -11,7 +11,7 @@ use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status, Turn
 use crate::ask::{Answer, Ask, AskBody, SettledBy};
 use crate::command::{Actor, CreateAgent, Refusal};
 use crate::event::{AgentEvent, Event};
-use crate::ids::{AgentId, AskId, PromptId, RuleId, Timestamp, TurnId};
+use crate::ids::{AgentId, AskId, ProfileId, PromptId, RuleId, Timestamp, TurnId};
 use crate::item::NoticeLevel;
 use crate::limits::Limits;
 use crate::policy;
@@ -37,9 +37,9 @@ pub fn create(
     if let Some(asker) = actor.agent() {
         check_open(state.agent(asker)?)?;
     }
-    if !state.has_profile(&request.profile) {
+    let Some(profile) = state.profile(&request.profile) else {
         return Err(Refusal::NoSuchProfile { wanted: request.profile.to_string() });
-    }
+    };
     let relation = request.relation.without_result();
     check_relation(state, actor, &relation)?;
     if let Some(prompt) = &request.prompt {
@@ -60,6 +60,7 @@ pub fn create(
         created_at: at,
         lifecycle: Lifecycle::Starting,
         generation: 1,
+        profile_revision: Some(profile.revision.clone()),
         crashes: vec![],
         permissions: request.permissions,
         turn: None,
@@ -201,9 +202,7 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
         return Ok(vec![]);
     }
     check_open(agent)?;
-    if !state.has_profile(&agent.profile) {
-        return Err(Refusal::ProfileRemoved { profile: agent.profile.clone() });
-    }
+    check_profile(state, agent)?;
     if let Lifecycle::Failed(Failure { parked: true, .. }) = agent.lifecycle {
         return Err(Refusal::Parked { name: agent.name.clone() });
     }
@@ -214,16 +213,24 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
             what: format!("prompts waiting for `{}`", agent.name),
         });
     }
-    Ok(queue(agent, prompt.clone()))
+    Ok(queue(state, agent, prompt.clone()))
 }
 
 /// Puts a prompt into the queue, and starts a process for it where there is none.
-fn queue(agent: &Agent, prompt: Prompt) -> Vec<Event> {
+fn queue(state: &State, agent: &Agent, prompt: Prompt) -> Vec<Event> {
     let mut events = vec![Event::of(agent.id, AgentEvent::PromptQueued { prompt })];
     if !agent.wants_process() {
-        events.push(Event::of(agent.id, AgentEvent::Starting { generation: agent.generation + 1 }));
+        events.push(Event::of(agent.id, start(state, agent, &agent.profile)));
     }
     events
+}
+
+/// Starts the agent's next process by a profile as it is now.
+fn start(state: &State, agent: &Agent, profile: &ProfileId) -> AgentEvent {
+    AgentEvent::Starting {
+        generation: agent.generation + 1,
+        profile_revision: state.profile(profile).map(|profile| profile.revision.clone()),
+    }
 }
 
 /// Whether a prompt with this text says anything.
@@ -357,9 +364,7 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
 /// Starts a closed or failed agent again; it takes up its session where it can.
 pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
-    if !state.has_profile(&agent.profile) {
-        return Err(Refusal::ProfileRemoved { profile: agent.profile.clone() });
-    }
+    check_profile(state, agent)?;
     if agent.wants_process() || matches!(agent.lifecycle, Lifecycle::Resting) {
         return Err(Refusal::WrongStatus {
             name: agent.name.clone(),
@@ -383,8 +388,60 @@ pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
     if name != agent.name {
         events.push(Event::of(id, AgentEvent::Renamed { name }));
     }
-    events.push(Event::of(id, AgentEvent::Starting { generation: agent.generation + 1 }));
+    events.push(Event::of(id, start(state, agent, &agent.profile)));
     Ok(events)
+}
+
+/// Ends an agent's process, if it has one, and starts another that takes up the session where it can. Its turn is
+/// interrupted; prompts that wait stay.
+pub fn restart(state: &State, id: AgentId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    check_open(agent)?;
+    check_profile(state, agent)?;
+    Ok(start_anew(state, agent, &agent.profile, vec![], at))
+}
+
+/// Lets an agent run by another profile of the same driver from now on. One that has a process, or prompts that wait,
+/// is started by it at once; another one with its next prompt. Closed and parked ones stay so until they are reopened.
+pub fn rebind(state: &State, id: AgentId, profile: &ProfileId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(id)?;
+    let Some(new) = state.profile(profile) else {
+        return Err(Refusal::NoSuchProfile { wanted: profile.to_string() });
+    };
+    if new.driver != agent.driver {
+        let reason = format!(
+            "agent `{}` runs by the driver `{}` and the profile `{}` by `{}`; rebind it to a profile of its own driver",
+            agent.name, agent.driver, new.name, new.driver
+        );
+        return Err(Refusal::NotAllowed { reason });
+    }
+    if agent.profile == *profile {
+        return Ok(vec![]);
+    }
+    let rebound = AgentEvent::Rebound { profile: profile.clone(), driver: new.driver };
+    let parked = matches!(agent.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
+    let waits = !agent.queue.is_empty() && !agent.is_closed() && !parked;
+    if agent.wants_process() || waits {
+        return Ok(start_anew(state, agent, profile, vec![rebound], at));
+    }
+    Ok(vec![Event::of(id, rebound)])
+}
+
+/// Ends the process there is, does what comes `between`, and starts the next one by a profile.
+fn start_anew(
+    state: &State,
+    agent: &Agent,
+    profile: &ProfileId,
+    between: Vec<AgentEvent>,
+    at: Timestamp,
+) -> Vec<Event> {
+    let mut writer = Writer::new(agent, at);
+    if agent.wants_process() {
+        writer.end_process(TurnOutcome::Interrupted);
+    }
+    between.into_iter().for_each(|change| writer.push(change));
+    writer.push(start(state, agent, profile));
+    writer.finish().into_iter().map(|change| Event::of(agent.id, change)).collect()
 }
 
 /// Its own name, unless another open agent took it meanwhile.
@@ -399,8 +456,7 @@ fn free_name_for(state: &State, agent: &Agent) -> String {
 /// Starts a process for an agent that rests although prompts wait for it, as after a stop in the middle of work.
 pub fn wake(state: &State, agent: &Agent) -> Option<AgentEvent> {
     let waits = matches!(agent.lifecycle, Lifecycle::Resting) && !agent.queue.is_empty();
-    (waits && state.has_profile(&agent.profile))
-        .then_some(AgentEvent::Starting { generation: agent.generation + 1 })
+    (waits && state.has_profile(&agent.profile)).then(|| start(state, agent, &agent.profile))
 }
 
 /// Ends an agent's process for now; the next prompt starts one again.
@@ -572,7 +628,15 @@ fn tell_parent(
     if parked || !state.has_profile(&parent.profile) {
         return vec![Event::of(parent.id, AgentEvent::PromptQueued { prompt })];
     }
-    queue(parent, prompt)
+    queue(state, parent, prompt)
+}
+
+/// Whether the agent still has its profile.
+fn check_profile(state: &State, agent: &Agent) -> Result<(), Refusal> {
+    if state.has_profile(&agent.profile) {
+        return Ok(());
+    }
+    Err(Refusal::ProfileRemoved { profile: agent.profile.clone() })
 }
 
 fn check_open(agent: &Agent) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@ use crate::ask::{Ask, Settlement};
 use crate::ids::{AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, TurnId};
 use crate::item::{Item, ItemBody, PlanEntry};
 use crate::policy::{PermissionMode, Rule};
-use crate::profile::{DriverKind, ProfileSummary};
+use crate::profile::{DriverKind, ProfileRevision, ProfileSummary};
 use crate::relation::TaskResult;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 

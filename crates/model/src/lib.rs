@@ -37,7 +37,10 @@ pub use item::{
 };
 pub use limits::Limits;
 pub use policy::{PermissionMode, Rule, RuleScope};
-pub use profile::{Availability, DriverKind, EnvironmentChange, Profile, ProfileSummary};
+pub use profile::{
+    ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Profile, ProfileRevision, ProfileSummary,
+    RevisionKey, SandboxMode,
+};
 pub use relation::Relation;
 pub use session::{Choice, SessionInfo, SessionOption, SlashCommand, Usage};
 pub use signal::Signal;

@@ -268,9 +268,10 @@ impl Profile {
             ("approval_policy", self.approval_policy.is_some()),
         ];
         match said.into_iter().find(|(_, said)| *said && self.driver != DriverKind::Codex) {
-            Some((field, _)) => {
-                Err((field, format!("only the driver `codex` has it, and this profile's is `{}`", self.driver)))
-            }
+            Some((field, _)) => Err((
+                field,
+                format!("only the driver `codex` has it, and this profile's is `{}`", self.driver),
+            )),
             None => Ok(()),
         }
     }

@@ -107,7 +107,8 @@ impl State {
     /// Whether the agent's process was started with an older version of its profile, so that only a restart brings
     /// what was edited since.
     pub fn restart_to_apply(&self, agent: &Agent) -> bool {
-        let (Some(started_with), Some(profile)) = (&agent.profile_revision, self.profile(&agent.profile)) else {
+        let (Some(started_with), Some(profile)) = (&agent.profile_revision, self.profile(&agent.profile))
+        else {
             return false;
         };
         agent.wants_process() && *started_with != profile.revision

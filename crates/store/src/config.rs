@@ -13,7 +13,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use consort_model::{Availability, EnvironmentChange, Limits, Profile, ProfileId, ProfileSummary};
+use consort_model::{
+    Availability, EnvironmentChange, Limits, Profile, ProfileId, ProfileSummary, RevisionKey,
+};
 use thiserror::Error;
 use toml_edit::{Document, Item, TableLike, Value};
 
@@ -100,11 +102,15 @@ impl Config {
     }
 
     /// What clients may see of the profiles. `availability` looks whether one can be used.
-    pub fn summaries(&self, availability: impl Fn(&Profile) -> Availability) -> Vec<ProfileSummary> {
+    pub fn summaries(
+        &self,
+        key: &RevisionKey,
+        availability: impl Fn(&Profile) -> Availability,
+    ) -> Vec<ProfileSummary> {
         let is_default = |profile: &Profile| self.default_profile.as_ref() == Some(&profile.id);
         self.profiles
             .iter()
-            .map(|profile| profile.summary(availability(profile), is_default(profile)))
+            .map(|profile| profile.summary(key, availability(profile), is_default(profile)))
             .collect()
     }
 
@@ -136,17 +142,10 @@ fn profile(id: &str, section: &Section<'_>) -> Result<Profile, Problem> {
     if id.is_empty() {
         return Err(Problem { at: section.at, message: "a profile's id cannot be empty".to_owned() });
     }
-    let Some(driver) = section.text("driver")? else {
+    let Some(driver) = section.word("driver")? else {
         let message = format!("`{}` names no `driver`", section.name);
         return Err(Problem { at: section.at, message });
     };
-    let driver = driver.parse().map_err(|error| section.wrong("driver", error))?;
-    let default_permissions = section
-        .text("default_permissions")?
-        .map(str::parse)
-        .transpose()
-        .map_err(|error| section.wrong("default_permissions", error))?
-        .unwrap_or_default();
     let environment = section
         .texts("environment")?
         .into_iter()
@@ -155,7 +154,7 @@ fn profile(id: &str, section: &Section<'_>) -> Result<Profile, Problem> {
                 .map_err(|error| Problem { at, message: format!("`{}.environment`: {error}", section.name) })
         })
         .collect::<Result<_, _>>()?;
-    Ok(Profile {
+    let profile = Profile {
         id: ProfileId::new(id),
         name: section.text("name")?.unwrap_or(id).to_owned(),
         driver,
@@ -163,8 +162,12 @@ fn profile(id: &str, section: &Section<'_>) -> Result<Profile, Problem> {
         args: section.texts("args")?.into_iter().map(|(_, arg)| arg.to_owned()).collect(),
         environment,
         default_model: section.text("default_model")?.map(str::to_owned),
-        default_permissions,
-    })
+        default_permissions: section.word("default_permissions")?.unwrap_or_default(),
+        sandbox_mode: section.word("sandbox_mode")?,
+        approval_policy: section.word("approval_policy")?,
+    };
+    profile.check().map_err(|(field, why)| section.wrong(field, why))?;
+    Ok(profile)
 }
 
 fn limits(section: &Section<'_>) -> Result<Limits, Problem> {
@@ -206,6 +209,11 @@ impl<'a> Section<'a> {
     fn text(&self, key: &str) -> Result<Option<&'a str>, Problem> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         item.as_str().map(Some).ok_or_else(|| self.wrong(key, "it must be a text in quotes"))
+    }
+
+    fn word<T: std::str::FromStr<Err = String>>(&self, key: &str) -> Result<Option<T>, Problem> {
+        let word = self.text(key)?.map(str::parse).transpose();
+        word.map_err(|error| self.wrong(key, error))
     }
 
     fn texts(&self, key: &str) -> Result<Vec<(usize, &'a str)>, Problem> {

@@ -20,13 +20,14 @@ mod tests;
 mod text;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use consort_model::{
-    AgentId, Event, Item, ItemIndex, Limits, MODEL_VERSION, ProfileSummary, Refusal, Stamped, State,
-    Timestamp,
+    AgentId, Event, Item, ItemIndex, Limits, MODEL_VERSION, ProfileSummary, Refusal, RevisionKey, Stamped,
+    State, Timestamp,
 };
+use rusqlite::Connection;
 
 pub use availability::look_up;
 pub use error::{CommitError, OpenError, ReadError};
@@ -49,6 +50,50 @@ pub struct Store {
     state: Arc<RwLock<State>>,
     writer: writer::Handle,
     readers: Arc<read::Readers>,
+}
+
+/// The database, brought up to date and not yet at work.
+pub struct Database {
+    connection: Connection,
+    path: PathBuf,
+    revision_key: RevisionKey,
+}
+
+impl Database {
+    /// Opens or makes the database in `dir` and migrates it.
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        let path = schema::prepare(dir)?;
+        let mut connection = schema::connect(&path)?;
+        schema::migrate(&mut connection, &path, schema::STEPS)?;
+        schema::check_model(&connection, &path, MODEL_VERSION)?;
+        let revision_key =
+            rows::revision_key(&connection).map_err(|error| OpenError::sqlite(&path, &error))?;
+        Ok(Self { connection, path, revision_key })
+    }
+
+    /// What revisions of profiles are made with here.
+    pub fn revision_key(&self) -> RevisionKey {
+        self.revision_key
+    }
+
+    /// Loads the state and begins to take changes.
+    ///
+    /// Profiles and limits live in `config.toml`, so the caller brings them.
+    pub fn start(
+        self,
+        profiles: Vec<ProfileSummary>,
+        limits: Limits,
+        listener: Listener,
+    ) -> Result<Opened, OpenError> {
+        let Self { connection, path, .. } = self;
+        let state = load::state(&connection, &path, profiles, limits)?;
+        let links = link::all(&connection).map_err(|error| OpenError::sqlite(&path, &error))?;
+        let shared = Arc::new(RwLock::new(state.clone()));
+        let writer = writer::start(connection, path.clone(), state, Arc::clone(&shared), listener)
+            .map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        let store = Store { state: shared, writer, readers: Arc::new(read::Readers::new(path)) };
+        Ok(Opened { store, links })
+    }
 }
 
 /// A store that was just opened.
@@ -93,26 +138,14 @@ pub struct Committed {
 }
 
 impl Store {
-    /// Opens or makes the database in `dir`, migrates it, and loads the state.
-    ///
-    /// Profiles and limits live in `config.toml`, so the caller brings them.
+    /// Opens the database in `dir` and starts it, for callers whose profiles need no key.
     pub fn open(
         dir: &Path,
         profiles: Vec<ProfileSummary>,
         limits: Limits,
         listener: Listener,
     ) -> Result<Opened, OpenError> {
-        let path = schema::prepare(dir)?;
-        let mut connection = schema::connect(&path)?;
-        schema::migrate(&mut connection, &path, schema::STEPS)?;
-        schema::check_model(&connection, &path, MODEL_VERSION)?;
-        let state = load::state(&connection, &path, profiles, limits)?;
-        let links = link::all(&connection).map_err(|error| OpenError::sqlite(&path, &error))?;
-        let shared = Arc::new(RwLock::new(state.clone()));
-        let writer = writer::start(connection, path.clone(), state, Arc::clone(&shared), listener)
-            .map_err(|source| OpenError::Io { path: path.clone(), source })?;
-        let store = Self { state: shared, writer, readers: Arc::new(read::Readers::new(path)) };
-        Ok(Opened { store, links })
+        Database::open(dir)?.start(profiles, limits, listener)
     }
 
     /// Looks at the newest committed state. Holds a lock meanwhile: be short, and do not call the store inside.

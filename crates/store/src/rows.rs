@@ -12,7 +12,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, Event, Item, ItemBody, ItemIndex, Rule, RuleId, Stamped, State, Timestamp};
+use consort_model::{
+    AgentId, Event, Item, ItemBody, ItemIndex, RevisionKey, Rule, RuleId, Stamped, State, Timestamp,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
@@ -307,6 +309,23 @@ pub(crate) fn setting(connection: &Connection, key: &str) -> rusqlite::Result<Op
         .prepare_cached("SELECT value FROM settings WHERE key = ?1")?
         .query_row([key], |row| row.get(0))
         .optional()
+}
+
+/// What revisions of profiles are made with: random, made once.
+pub(crate) fn revision_key(connection: &Connection) -> rusqlite::Result<RevisionKey> {
+    const KEY: &str = "profile_revision_key";
+    let kept = |connection| {
+        let number = |text: String| u128::from_str_radix(&text, 16).ok();
+        setting(connection, KEY).map(|text| text.and_then(number))
+    };
+    let number = match kept(connection)? {
+        Some(number) => number,
+        None => {
+            connection.execute("INSERT OR REPLACE INTO settings VALUES (?1, hex(randomblob(16)))", [KEY])?;
+            kept(connection)?.unwrap_or_default()
+        }
+    };
+    Ok(RevisionKey::new(number.to_le_bytes()))
 }
 
 /// The kind of an item, for those who look into the database with other tools.

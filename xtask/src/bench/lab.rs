@@ -82,6 +82,8 @@ impl Lab {
             environment: vec![],
             default_model: None,
             default_permissions: PermissionMode::default(),
+            sandbox_mode: None,
+            approval_policy: None,
         }))?;
         Ok(())
     }

@@ -37,6 +37,7 @@ pub fn agent(name: &str) -> Agent {
         created_at: Timestamp(1),
         lifecycle: Lifecycle::Closed { at: Timestamp(2) },
         generation: 1,
+        profile_revision: None,
         crashes: vec![],
         permissions: PermissionMode::Default,
         turn: None,

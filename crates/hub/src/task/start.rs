@@ -65,6 +65,8 @@ impl Task {
                 .map(|session| session.id.clone()),
             model: profile.default_model.clone(),
             permissions: agent.permissions,
+            sandbox_mode: profile.sandbox_mode,
+            approval_policy: profile.approval_policy,
             mcp_servers: vec![],
         };
         let mut driver = Driver::new(agent.driver, launch).ok_or_else(|| {

@@ -10,7 +10,7 @@ use crate::event::{AgentEvent, Event, Stamped};
 use crate::ids::{AgentId, ProfileId, PromptId, Timestamp, ToolCallId, TurnId};
 use crate::item::{ToolCall, ToolKind, ToolStatus};
 use crate::policy::PermissionMode;
-use crate::profile::{Availability, DriverKind, Profile};
+use crate::profile::{Availability, DriverKind, Profile, ProfileSummary, RevisionKey};
 use crate::relation::Relation;
 use crate::session::SessionInfo;
 use crate::signal::Signal;
@@ -50,17 +50,14 @@ pub fn request(n: u128, relation: Relation) -> CreateAgent {
 }
 
 pub fn state() -> State {
-    let profile = Profile {
-        id: ProfileId::new("p"),
-        name: "p".into(),
-        driver: DriverKind::Acp,
-        command: None,
-        args: vec![],
-        environment: vec![],
-        default_model: None,
-        default_permissions: PermissionMode::Default,
-    };
-    State { profiles: vec![profile.summary(Availability::Unknown, true)], ..State::default() }
+    State { profiles: vec![profile("p", DriverKind::Acp, "agent")], ..State::default() }
+}
+
+/// What is seen of a profile that runs a command.
+pub fn profile(id: &str, driver: DriverKind, command: &str) -> ProfileSummary {
+    let mut profile = Profile::new(ProfileId::new(id), id, driver);
+    profile.command = Some(command.to_owned());
+    profile.summary(&RevisionKey::default(), Availability::Unknown, id == "p")
 }
 
 pub fn apply(state: &mut State, events: Vec<Event>) {

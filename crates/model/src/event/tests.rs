@@ -175,7 +175,7 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::Created { record: Box::new(full_agent()) },
         AgentEvent::Renamed { name: "bee".into() },
         AgentEvent::Rebound { profile: ProfileId::new("q"), driver: DriverKind::Claude },
-        AgentEvent::Starting { generation: 2 },
+        AgentEvent::Starting { generation: 2, profile_revision: None },
         AgentEvent::Ready { session: SessionInfo::default() },
         AgentEvent::Rested,
         AgentEvent::Failed { failure: Failure { signal: Some(9), parked: true, ..failure("it broke") } },
@@ -315,7 +315,7 @@ fn the_shape_on_disk_and_wire_stays() {
     };
     let table = [
         (AgentEvent::Closed, r#""closed"}"#),
-        (AgentEvent::Starting { generation: 2 }, r#""starting","generation":2}"#),
+        (AgentEvent::Starting { generation: 2, profile_revision: None }, r#""starting","generation":2}"#),
         (
             AgentEvent::PromptQueued { prompt: message },
             r#""prompt_queued","prompt":{"id":"00000000-0000-0000-0000-000000000003","origin":{"from":"agent","agent":"00000000-0000-0000-0000-000000000002"},"text":"hi","at":0}}"#,

@@ -151,6 +151,8 @@ fn fill(table: &mut dyn TableLike, profile: &Profile) {
         ("environment", list(environment)),
         ("default_model", text(&profile.default_model)),
         ("default_permissions", permissions),
+        ("sandbox_mode", profile.sandbox_mode.map(|mode| Value::from(mode.word()))),
+        ("approval_policy", profile.approval_policy.map(|policy| Value::from(policy.word()))),
     ];
     for (key, value) in fields {
         match value {

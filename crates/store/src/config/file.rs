@@ -21,7 +21,9 @@ const DEFAULTS: &str = r#"# Consort's configuration: the profiles (ways to run a
 #
 # A profile has: name, driver (claude, codex, acp, native, terminal), command, args,
 # environment (a list of "KEY=VALUE", "KEY=" and "-KEY"), default_model,
-# default_permissions (default, accept-edits, plan, bypass).
+# default_permissions (default, accept-edits, plan, bypass); for codex also
+# sandbox_mode (readOnly, workspaceWrite, fullAccess) and
+# approval_policy (untrusted, onRequest, onFailure, never).
 
 # The profile that is used where none is named; without it, the first one whose program is installed.
 # default_profile = "claude"
@@ -35,6 +37,8 @@ default_permissions = "default"
 [profiles.codex]
 name = "Codex"
 driver = "codex"
+sandbox_mode = "workspaceWrite"
+approval_policy = "onRequest"
 
 [profiles.gemini]
 name = "Gemini"

@@ -27,6 +27,8 @@ fn profile(id: &str) -> Profile {
             .to_vec(),
         default_model: Some("m".into()),
         default_permissions: PermissionMode::AcceptEdits,
+        sandbox_mode: None,
+        approval_policy: None,
     }
 }
 
@@ -93,7 +95,7 @@ fn a_kept_file_is_understood() {
     let a = file.config().find("a").unwrap();
     assert_eq!((a.name.as_str(), a.command.as_deref(), a.args.len()), ("a", Some("agent"), 1));
     assert_eq!(file.config().find("B").unwrap().id, ProfileId::new("b"));
-    let summaries = file.config().summaries(|_| Availability::Unknown);
+    let summaries = file.config().summaries(&RevisionKey::default(), |_| Availability::Unknown);
     assert_eq!(summaries.iter().map(|summary| summary.is_default).collect::<Vec<_>>(), [false, true]);
     assert_eq!(file.config().limits, Limits { companions_per_owner: 5, ..Limits::default() });
 }

@@ -66,6 +66,7 @@ pub fn agent(n: u128) -> Agent {
         created_at: Timestamp(1),
         lifecycle: Lifecycle::Starting,
         generation: 0,
+        profile_revision: None,
         crashes: vec![],
         permissions: PermissionMode::Default,
         turn: None,

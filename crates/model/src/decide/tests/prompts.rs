@@ -138,7 +138,7 @@ fn a_prompt_starts_a_process_where_there_is_none() {
     let starts = |team: &Team, n| {
         let events = send(&team.state, subject, &prompt(n, "go")).unwrap();
         let starting = |event: &Event| match event {
-            Event::Agent { change: AgentEvent::Starting { generation }, .. } => Some(*generation),
+            Event::Agent { change: AgentEvent::Starting { generation, .. }, .. } => Some(*generation),
             _ => None,
         };
         events.iter().find_map(starting)
