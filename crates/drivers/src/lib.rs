@@ -8,6 +8,7 @@
 #![deny(missing_docs)]
 
 pub mod acp;
+pub mod claude;
 pub mod host;
 
 use consort_model::{Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal};
@@ -105,6 +106,8 @@ impl Output {
 pub enum Driver {
     /// The Agent Client Protocol.
     Acp(acp::Acp),
+    /// Claude Code's own protocol.
+    Claude(claude::Claude),
 }
 
 impl Driver {
@@ -112,7 +115,8 @@ impl Driver {
     pub fn new(kind: DriverKind, launch: Launch) -> Option<Self> {
         match kind {
             DriverKind::Acp => Some(Self::Acp(acp::Acp::new(launch))),
-            DriverKind::Claude | DriverKind::Codex | DriverKind::Native | DriverKind::Terminal => None,
+            DriverKind::Claude => Some(Self::Claude(claude::Claude::new(launch))),
+            DriverKind::Codex | DriverKind::Native | DriverKind::Terminal => None,
         }
     }
 
@@ -120,6 +124,7 @@ impl Driver {
     pub fn command_line(&self) -> CommandLine {
         match self {
             Self::Acp(_) => CommandLine::default(),
+            Self::Claude(claude) => claude.command_line(),
         }
     }
 
@@ -127,6 +132,7 @@ impl Driver {
     pub fn start(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.start(),
+            Self::Claude(claude) => claude.start(),
         }
     }
 
@@ -134,6 +140,7 @@ impl Driver {
     pub fn receive(&mut self, frame: Frame<'_>) -> Output {
         match self {
             Self::Acp(acp) => acp.receive(frame),
+            Self::Claude(claude) => claude.receive(frame),
         }
     }
 
@@ -141,6 +148,7 @@ impl Driver {
     pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
         match self {
             Self::Acp(acp) => acp.prompt(text, attachments),
+            Self::Claude(claude) => claude.prompt(text, attachments),
         }
     }
 
@@ -148,6 +156,7 @@ impl Driver {
     pub fn interrupt(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.interrupt(),
+            Self::Claude(claude) => claude.interrupt(),
         }
     }
 
@@ -155,14 +164,16 @@ impl Driver {
     pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
         match self {
             Self::Acp(acp) => acp.answer(key, answer),
+            Self::Claude(claude) => claude.answer(key, answer),
         }
     }
 
     /// The person chose another permission mode; told to agents that have such modes themselves.
-    pub fn set_permissions(&mut self, _permissions: PermissionMode) -> Output {
+    pub fn set_permissions(&mut self, permissions: PermissionMode) -> Output {
         match self {
             // An ACP agent asks for everything that it does not allow by itself; Consort's policy answers.
             Self::Acp(_) => Output::default(),
+            Self::Claude(claude) => claude.set_permissions(permissions),
         }
     }
 
@@ -170,6 +181,7 @@ impl Driver {
     pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
         match self {
             Self::Acp(acp) => acp.choose(option, value),
+            Self::Claude(claude) => claude.choose(option, value),
         }
     }
 
@@ -177,6 +189,8 @@ impl Driver {
     pub fn complete(&mut self, call: &CallId, result: CallResult) -> Output {
         match self {
             Self::Acp(acp) => acp.complete(call, result),
+            // It works on files and commands itself and calls for nothing.
+            Self::Claude(_) => Output::default(),
         }
     }
 
@@ -184,6 +198,7 @@ impl Driver {
     pub fn pending_calls(&self) -> Vec<(CallId, HostCall)> {
         match self {
             Self::Acp(acp) => acp.pending_calls(),
+            Self::Claude(_) => Vec::new(),
         }
     }
 
@@ -191,6 +206,7 @@ impl Driver {
     pub fn ended(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.ended(),
+            Self::Claude(claude) => claude.ended(),
         }
     }
 
@@ -198,6 +214,7 @@ impl Driver {
     pub fn farewell(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::Acp(acp) => acp.farewell(),
+            Self::Claude(claude) => claude.farewell(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::agent::TurnOutcome;
 use crate::ask::AskBody;
 use crate::ids::ToolCallId;
 use crate::item::{NoticeLevel, PlanEntry, ToolCall};
+use crate::policy::PermissionMode;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 
 /// One thing that an agent said.
@@ -73,8 +74,12 @@ pub enum Signal {
         /// The driver's name for the ask.
         key: String,
     },
+    /// It begins a turn by itself, without a prompt: work of its own in the background ended. Never within a turn.
+    TurnStarted,
     /// The turn is over.
     TurnEnded(TurnOutcome),
+    /// A person's answer to the agent changed what approvals follow, such as approving a plan ends plan mode.
+    Permissions(PermissionMode),
     /// Something to know.
     Notice {
         /// How much it matters.

@@ -124,12 +124,18 @@ impl Writer {
                     self.settle(&ask, None, SettledBy::Cancelled);
                 }
             }
+            Signal::TurnStarted => {
+                if self.turn.is_none() {
+                    self.start_turn(TurnId::new(fresh()), &[]);
+                }
+            }
             Signal::TurnEnded(outcome) => {
                 self.end_text();
                 self.settle_all(SettledBy::Cancelled);
                 self.push(AgentEvent::TurnEnded { outcome });
                 self.turn = None;
             }
+            Signal::Permissions(permissions) => self.push(AgentEvent::PermissionsChanged { permissions }),
             Signal::Notice { level, text } => self.notice(level, text),
             Signal::Unknown { label, raw } => {
                 self.end_text();
