@@ -9,6 +9,7 @@
 
 pub mod acp;
 pub mod claude;
+pub mod codex;
 pub mod host;
 
 use consort_model::{Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal};
@@ -106,6 +107,8 @@ impl Output {
 pub enum Driver {
     /// The Agent Client Protocol.
     Acp(acp::Acp),
+    /// Codex's app server.
+    Codex(codex::Codex),
     /// Claude Code's own protocol.
     Claude(claude::Claude),
 }
@@ -115,8 +118,9 @@ impl Driver {
     pub fn new(kind: DriverKind, launch: Launch) -> Option<Self> {
         match kind {
             DriverKind::Acp => Some(Self::Acp(acp::Acp::new(launch))),
+            DriverKind::Codex => Some(Self::Codex(codex::Codex::new(launch))),
             DriverKind::Claude => Some(Self::Claude(claude::Claude::new(launch))),
-            DriverKind::Codex | DriverKind::Native | DriverKind::Terminal => None,
+            DriverKind::Native | DriverKind::Terminal => None,
         }
     }
 
@@ -124,6 +128,7 @@ impl Driver {
     pub fn command_line(&self) -> CommandLine {
         match self {
             Self::Acp(_) => CommandLine::default(),
+            Self::Codex(codex) => codex.command_line(),
             Self::Claude(claude) => claude.command_line(),
         }
     }
@@ -132,6 +137,7 @@ impl Driver {
     pub fn start(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.start(),
+            Self::Codex(codex) => codex.start(),
             Self::Claude(claude) => claude.start(),
         }
     }
@@ -140,6 +146,7 @@ impl Driver {
     pub fn receive(&mut self, frame: Frame<'_>) -> Output {
         match self {
             Self::Acp(acp) => acp.receive(frame),
+            Self::Codex(codex) => codex.receive(frame),
             Self::Claude(claude) => claude.receive(frame),
         }
     }
@@ -148,6 +155,7 @@ impl Driver {
     pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
         match self {
             Self::Acp(acp) => acp.prompt(text, attachments),
+            Self::Codex(codex) => codex.prompt(text, attachments),
             Self::Claude(claude) => claude.prompt(text, attachments),
         }
     }
@@ -156,6 +164,7 @@ impl Driver {
     pub fn interrupt(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.interrupt(),
+            Self::Codex(codex) => codex.interrupt(),
             Self::Claude(claude) => claude.interrupt(),
         }
     }
@@ -164,6 +173,7 @@ impl Driver {
     pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
         match self {
             Self::Acp(acp) => acp.answer(key, answer),
+            Self::Codex(codex) => codex.answer(key, answer),
             Self::Claude(claude) => claude.answer(key, answer),
         }
     }
@@ -173,6 +183,7 @@ impl Driver {
         match self {
             // An ACP agent asks for everything that it does not allow by itself; Consort's policy answers.
             Self::Acp(_) => Output::default(),
+            Self::Codex(codex) => codex.set_permissions(permissions),
             Self::Claude(claude) => claude.set_permissions(permissions),
         }
     }
@@ -181,6 +192,7 @@ impl Driver {
     pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
         match self {
             Self::Acp(acp) => acp.choose(option, value),
+            Self::Codex(codex) => codex.choose(option, value),
             Self::Claude(claude) => claude.choose(option, value),
         }
     }
@@ -189,6 +201,8 @@ impl Driver {
     pub fn complete(&mut self, call: &CallId, result: CallResult) -> Output {
         match self {
             Self::Acp(acp) => acp.complete(call, result),
+            // Codex does its files and commands itself.
+            Self::Codex(_) => Output::default(),
             // It works on files and commands itself and calls for nothing.
             Self::Claude(_) => Output::default(),
         }
@@ -198,6 +212,7 @@ impl Driver {
     pub fn pending_calls(&self) -> Vec<(CallId, HostCall)> {
         match self {
             Self::Acp(acp) => acp.pending_calls(),
+            Self::Codex(_) => Vec::new(),
             Self::Claude(_) => Vec::new(),
         }
     }
@@ -206,6 +221,7 @@ impl Driver {
     pub fn ended(&mut self) -> Output {
         match self {
             Self::Acp(acp) => acp.ended(),
+            Self::Codex(codex) => codex.ended(),
             Self::Claude(claude) => claude.ended(),
         }
     }
@@ -214,6 +230,8 @@ impl Driver {
     pub fn farewell(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::Acp(acp) => acp.farewell(),
+            // It ends, and its commands with it, when its stdin closes.
+            Self::Codex(_) => None,
             Self::Claude(claude) => claude.farewell(),
         }
     }
