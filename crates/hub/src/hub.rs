@@ -85,12 +85,15 @@ impl Hub {
         });
         let known: BTreeSet<PathBuf> =
             processes.iter().map(|(id, generation)| hub.shared.runner_dir(*id, *generation)).collect();
+        // Found before anything new is started, so that no new runner is taken for an orphan.
+        let orphans = orphans(&hub.shared.runners, &known);
+        crate::react::start(&hub);
         for (id, generation) in processes {
             hub.start_task(id, generation);
         }
         let waking = Arc::clone(&hub);
         tokio::spawn(async move {
-            clear_orphans(&waking.shared.runners, &known).await;
+            clear_away(orphans).await;
             if let Err(error) = waking.wake_all().await {
                 tracing::warn!(%error, "agents with waiting prompts were not started");
             }
@@ -149,7 +152,6 @@ impl Hub {
         self.refresh_profiles().await?;
         let prompt_id = prompt.id;
         self.run(move |state, at| decide::send(state, id, &Prompt { at, ..prompt.clone() })).await?;
-        self.order(id, Order::Deliver);
         Ok(self.with(|state| {
             let queue = &state.agents.get(&id)?.queue;
             queue.iter().position(|waiting| waiting.id == prompt_id).map(|place| place as u32)
@@ -435,7 +437,7 @@ impl Hub {
     }
 
     /// Starts the task of a process, once the task of the agent's process before it is over.
-    fn start_task(&self, id: AgentId, generation: u32) {
+    pub(crate) fn start_task(&self, id: AgentId, generation: u32) {
         let (orders, received) = mpsc::unbounded_channel();
         let task = Task::new(Arc::clone(&self.shared), id, generation, received);
         let mut tasks = lock(&self.tasks);
@@ -455,6 +457,11 @@ impl Hub {
 
     fn take_task(&self, id: AgentId) -> Option<RunningTask> {
         lock(&self.tasks).remove(&id)
+    }
+
+    /// Lets an agent's task look at its queue.
+    pub(crate) fn deliver(&self, id: AgentId) {
+        self.order(id, Order::Deliver);
     }
 
     /// Tells an agent's task. Where there is none, there is nobody to do it: the order is dropped, with its reply.
@@ -505,9 +512,8 @@ fn check_cwd(cwd: &Path) -> Result<(), Refusal> {
     Err(Refusal::Invalid { reason })
 }
 
-/// Ends runners that no agent knows: their agents were done with them when the daemon was killed.
-async fn clear_orphans(runners: &Path, known: &BTreeSet<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(runners) else { return };
+/// The folders of runners that no agent knows: their agents were done with them when the daemon was killed.
+fn orphans(runners: &Path, known: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let of_known = |dir: &Path| {
         let dir = dir.as_os_str().as_encoded_bytes();
         // `abc-1` and its terminals `abc-1t1`, but not `abc-12`.
@@ -516,7 +522,13 @@ async fn clear_orphans(runners: &Path, known: &BTreeSet<PathBuf>) {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"t"))
         })
     };
-    for dir in entries.flatten().map(|entry| entry.path()).filter(|dir| !of_known(dir)) {
+    let Ok(entries) = std::fs::read_dir(runners) else { return vec![] };
+    entries.flatten().map(|entry| entry.path()).filter(|dir| !of_known(dir)).collect()
+}
+
+/// Ends runners and removes their folders.
+async fn clear_away(dirs: Vec<PathBuf>) {
+    for dir in dirs {
         tracing::info!(dir = %dir.display(), "clearing away a runner that no agent knows");
         if let Ok((_, sender, mut receiver)) = client::connect(&dir, 0).await {
             crate::task::stop_runner(&sender, &mut receiver, None).await;

@@ -113,19 +113,21 @@ impl Terminals {
     pub async fn release_all(&self) {
         self.lock().clear();
         for dir in self.dirs() {
-            if let Ok(terminal) = Terminal::attach(dir, DEFAULT_LIMIT).await {
-                terminal.release().await;
+            match Terminal::attach(dir.clone(), DEFAULT_LIMIT).await {
+                Ok(terminal) => terminal.release().await,
+                // Killed, or never quite started: only its folder is left, and nobody else clears that away.
+                Err(client::Error::Gone { .. }) => {
+                    if let Err(error) = tokio::fs::remove_dir_all(&dir).await {
+                        tracing::debug!(%error, dir = %dir.display(), "the folder of a command stays");
+                    }
+                }
+                Err(error) => tracing::warn!(%error, dir = %dir.display(), "a command cannot be ended"),
             }
         }
     }
 
     async fn create(&self, name: &str, spec: Spec, limit: usize) -> CallResult {
-        // Asked again after a crash: the command may run already.
-        if self.find(name).await.is_ok() {
-            return CallResult::Done;
-        }
-        let dir = self.dir(name);
-        match start(&self.runner_program, dir, spec, limit).await {
+        match start(&self.runner_program, self.dir(name), spec, limit).await {
             Ok(terminal) => {
                 self.lock().insert(name.to_owned(), Arc::new(terminal));
                 CallResult::Done
@@ -165,9 +167,19 @@ impl Terminals {
     }
 }
 
+/// Starts a command. Asked again after a crash, it takes up the one that runs, or goes on where the start was cut short.
 async fn start(program: &Path, dir: PathBuf, spec: Spec, limit: usize) -> Result<Terminal, String> {
-    client::spawn(program, &[], &dir).await.map_err(|error| error.to_string())?;
-    let (_, sender, mut receiver) = client::connect(&dir, 0).await.map_err(|error| error.to_string())?;
+    let (welcome, sender, mut receiver) = match client::connect(&dir, 0).await {
+        Err(client::Error::Gone { .. }) => {
+            client::spawn(program, &[], &dir).await.map_err(|error| error.to_string())?;
+            client::connect(&dir, 0).await
+        }
+        other => other,
+    }
+    .map_err(|error| error.to_string())?;
+    if welcome.started {
+        return Ok(Terminal::read(dir, sender, receiver, vec![], limit));
+    }
     sender.start(spec).await.map_err(|error| error.to_string())?;
     let mut early = Vec::new();
     loop {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_drivers::{Driver, Output};
+use consort_model::relation::TaskResult;
 use consort_model::transcript::Writer;
-use consort_model::{AgentId, Failure, Signal, State, Timestamp, decide};
+use consort_model::{AgentId, Failure, PromptId, Signal, State, Timestamp, decide};
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, Record, RecordBody, Stop, Welcome};
 use consort_runner::{journal, sweep};
@@ -185,7 +186,12 @@ async fn settle(shared: &Shared, id: AgentId, generation: u32, last: Vec<Signal>
         let fresh = &mut Uuid::now_v7;
         if let (Some(agent), Some(failure)) = (current(state, id, generation), &failure) {
             let failure = Failure { at, ..failure.clone() };
-            return Ok(of(id, decide::fail(agent, &last, failure, &state.limits, at, fresh)));
+            let result = TaskResult::Failed { reason: failure.message.clone() };
+            let mut events = of(id, decide::fail(agent, &last, failure, &state.limits, at, fresh));
+            if decide::holds_slot(agent) {
+                events.extend(decide::wake_parent(state, id, &result, PromptId::new(fresh()), at));
+            }
+            return Ok(events);
         }
         let Some(agent) = state.agents.get(&id).filter(|agent| agent.generation == generation) else {
             return Ok(vec![]);

@@ -22,7 +22,7 @@ use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Verdict};
 use consort_model::transcript::{AutoAnswer, Writer};
 use consort_model::{
-    Agent, AgentId, Answer, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, Signal, State,
+    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, Signal, State,
     Timestamp, TurnId, decide,
 };
 use consort_runner::client::{Receiver, Sender};
@@ -314,7 +314,11 @@ impl Process {
             for signal in &signals {
                 writer.signal(signal.clone(), &settled, &mut Uuid::now_v7);
             }
-            Ok(of(id, writer.finish()))
+            let mut events = of(id, writer.finish());
+            for ask in still_open(&events) {
+                events.extend(decide::wake_parent_of_waiting(state, id, &ask, at));
+            }
+            Ok(events)
         });
         let committed = self.commit_patiently(decide, driver, frames, calls, offset).await?;
         let free =
@@ -680,6 +684,21 @@ fn changed() -> Refusal {
 
 fn of(id: AgentId, changes: Vec<AgentEvent>) -> Vec<Event> {
     changes.into_iter().map(|change| Event::of(id, change)).collect()
+}
+
+/// What was asked in these events and needs a person.
+fn still_open(events: &[Event]) -> Vec<Ask> {
+    let mut open: Vec<Ask> = Vec::new();
+    for event in events {
+        match event {
+            Event::Agent { change: AgentEvent::Asked { ask }, .. } => open.push(ask.clone()),
+            Event::Agent { change: AgentEvent::Settled { ask, .. }, .. } => {
+                open.retain(|asked| asked.id != *ask)
+            }
+            _ => {}
+        }
+    }
+    open
 }
 
 /// Whether the next turn may begin after this.
