@@ -4,6 +4,7 @@
 //! are copied from the journal as the socket takes them, and replies are slipped in between whole frames.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use tokio::io::{Interest, Ready};
@@ -49,6 +50,11 @@ impl Connection {
             position,
             in_frame: 0,
         }
+    }
+
+    /// What to wait for its messages on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 
     /// Waits until the socket can take or give something that is wanted.

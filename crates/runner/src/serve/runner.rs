@@ -1,7 +1,8 @@
 //! The event loop: the one owner of the runner's state.
 //!
 //! Waits for the next event, handles it without blocking, then lets [`Runner::advance`] take whatever step of the child's
-//! life has become due. Timers exist only for what is under way (a start, a stop, a full disk, an absent daemon).
+//! life has become due. Between the words of a child that streams it sleeps for a moment. Timers exist only for what is
+//! under way (a start, a stop, a full disk, an absent daemon).
 //!
 //! Invariants: a child is started at most once; an exit record follows when no process of its tree is left; the runner
 //! ends itself only when the daemon has confirmed that record, or when nobody came for it.
@@ -10,11 +11,13 @@ mod ending;
 
 use std::future::{Future, pending};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::unix::pipe;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -40,9 +43,9 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// Peers that may be waiting to say hello.
 const MAX_STRANGERS: usize = 16;
 
-/// A child that writes little by little is listened to again after this long: what it wrote meanwhile is journaled and
-/// sent at once, so that a hundred streaming children do not wake a hundred runners for every word.
-const PAUSE: Duration = Duration::from_millis(10);
+/// A child that writes little by little is listened to again after this many nanoseconds: what it wrote meanwhile is
+/// journaled and sent at once, so that a hundred streaming children do not wake a hundred runners for every word.
+const PAUSE: i64 = 10_000_000;
 
 /// A child that writes this much at a time is in a hurry,
 const HURRY_BYTES: usize = 16 << 10;
@@ -84,9 +87,9 @@ pub struct Runner {
     confirmed: u64,
     /// When to try a journal write again that failed.
     disk_retry: Option<Instant>,
-    /// Until when the child's output waits, to be taken in together.
-    paused_until: Option<Instant>,
-    /// Until when its output does not wait.
+    /// Whether the child gets a moment to write some more.
+    pausing: bool,
+    /// Until when it gets none.
     hurry_until: Instant,
     scratch: Vec<u8>,
 }
@@ -125,7 +128,7 @@ impl Runner {
             leaving: false,
             confirmed: 0,
             disk_retry: None,
-            paused_until: None,
+            pausing: false,
             hurry_until: now,
             scratch: vec![0; SCRATCH],
         })
@@ -138,6 +141,10 @@ impl Runner {
         loop {
             if let Some(outcome) = self.advance() {
                 return outcome;
+            }
+            if self.pause(&listener) {
+                // The runtime has not looked at anything meanwhile.
+                tokio::task::yield_now().await;
             }
             match self.next_event(&listener, &mut greeted, &strangers).await {
                 Event::Stranger(Ok((stream, room))) => {
@@ -183,7 +190,7 @@ impl Runner {
     ) -> Event {
         let deadline = self.deadline();
         let reads_stdout = self.may_read_stdout();
-        let Self { journal, signals, connection, child, paused_until, .. } = self;
+        let Self { journal, signals, connection, child, .. } = self;
         let child = child.as_ref();
         let stdin = child.filter(|child| child.has_waiting_input()).and_then(|child| child.stdin.as_ref());
         let stdout = child.filter(|_| reads_stdout).and_then(|child| child.stdout.as_ref());
@@ -193,7 +200,7 @@ impl Runner {
             stranger = accept(listener, strangers) => Event::Stranger(stranger),
             Some(greeted) = greeted.recv() => Event::Greeted(greeted),
             _ = when(connection.as_ref().map(|connection| connection.ready(journal.end()))) => Event::Daemon,
-            _ = when(stdout.map(|stdout| readable(stdout, *paused_until))) => Event::Stdout,
+            _ = when(stdout.map(|stdout| stdout.readable())) => Event::Stdout,
             _ = when(stderr.map(|stderr| stderr.readable())) => Event::Stderr,
             _ = when(stdin.map(|stdin| stdin.writable())) => Event::Stdin,
             _ = signals.child.recv() => Event::ChildSignal,
@@ -208,7 +215,6 @@ impl Runner {
     }
 
     fn read_stdout(&mut self) {
-        self.paused_until = None;
         let mut total = 0;
         for _ in 0..READS_PER_TURN {
             if !self.may_read_stdout() {
@@ -225,17 +231,35 @@ impl Runner {
             }
         }
         self.journal.release_buffers();
-        self.pause(total);
+        let now = Instant::now();
+        if total >= HURRY_BYTES {
+            self.hurry_until = now + HURRY;
+        }
+        self.pausing = total > 0 && now >= self.hurry_until;
     }
 
-    /// Lets a child that wrote only a little write some more before it is listened to again.
-    fn pause(&mut self, read: usize) {
-        let now = Instant::now();
-        if read >= HURRY_BYTES {
-            self.hurry_until = now + HURRY;
-        } else if read > 0 && now >= self.hurry_until {
-            self.paused_until = Some(now + PAUSE);
+    /// Sleeps for a moment, or until the daemon, a stranger or a signal has something to say, if that is due.
+    ///
+    /// Not on the runtime's timer: the runtime would be woken by every word of the child, if only to ignore it.
+    fn pause(&mut self, listener: &UnixListener) -> bool {
+        let is_behind = self.connection.as_ref().is_some_and(|daemon| !daemon.is_up_to_date(&self.journal));
+        let child_is_behind = self.child.as_ref().is_some_and(Child::has_waiting_input);
+        if !std::mem::take(&mut self.pausing) || is_behind || child_is_behind {
+            return false;
         }
+        let heard = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+        let mut heard: Vec<_> = self
+            .connection
+            .as_ref()
+            .map(|daemon| heard(daemon.as_fd()))
+            .into_iter()
+            .chain([heard(listener.as_fd())])
+            .collect();
+        match poll(&mut heard, Some(&Timespec { tv_sec: 0, tv_nsec: PAUSE })) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => log(format_args!("the child was given no time to write more: {error}")),
+        }
+        true
     }
 
     /// Writes what was appended to the journal and passes it on to the daemon.
@@ -424,7 +448,7 @@ impl Runner {
             Ok(stored) => {
                 child.give_input(stored, &mut self.scratch);
                 // What it says to that is not kept waiting, so that question and answer go back and forth quickly.
-                self.paused_until = None;
+                self.pausing = false;
                 self.reply(FromRunner::InputAck { number });
             }
             Err(error) => {
@@ -434,14 +458,6 @@ impl Runner {
             }
         }
     }
-}
-
-/// Waits for output, but not before its time.
-async fn readable(stdout: &pipe::Receiver, not_before: Option<Instant>) -> io::Result<()> {
-    if let Some(at) = not_before {
-        sleep_until(at).await;
-    }
-    stdout.readable().await
 }
 
 /// Accepts a peer once there is room for it among those that have not said hello.
