@@ -102,6 +102,11 @@ impl Session {
         }
     }
 
+    /// Whether its updates are written down for a later process.
+    pub fn is_recorded(&self) -> bool {
+        lock(&self.state).log.is_some()
+    }
+
     pub fn title(&self) -> Option<String> {
         lock(&self.state).title.clone()
     }

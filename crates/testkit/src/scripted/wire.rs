@@ -70,7 +70,11 @@ impl Wire {
     }
 
     pub fn notify(&self, method: &str, params: Value) {
-        self.frame(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+        self.frame(&Self::notification(method, &params));
+    }
+
+    pub fn notification(method: &str, params: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "method": method, "params": params})
     }
 
     /// An id for a request to the client; to be expected at the desk before the request goes out.

@@ -17,7 +17,7 @@ use super::agent::Agent;
 use super::desk::{Answer, Cancelled, OnCancel, Ticket};
 use super::session::Session;
 use super::steps::{self, Step};
-use super::wire::RpcError;
+use super::wire::{RpcError, Wire};
 
 /// Slash commands on offer if none are named.
 pub const COMMANDS: [&str; 2] = ["review", "init"];
@@ -215,15 +215,23 @@ impl Turn<'_> {
     /// Sends an update of the session, recorded first.
     fn update(&self, update: Value) {
         self.session.record(&update);
-        self.agent.wire.notify("session/update", json!({"sessionId": self.session.id, "update": update}));
+        self.agent.wire.notify("session/update", self.update_params(&update));
+    }
+
+    fn update_params(&self, update: &Value) -> Value {
+        json!({"sessionId": self.session.id, "update": update})
     }
 
     fn chunk(&self, kind: &str, text: &str, message_id: Option<&str>) {
+        self.update(self.chunk_update(kind, text, message_id));
+    }
+
+    fn chunk_update(&self, kind: &str, text: &str, message_id: Option<&str>) -> Value {
         let mut update = json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
         if let Some(id) = message_id {
             update["messageId"] = json!(id);
         }
-        self.update(update);
+        update
     }
 
     fn message_id(&self) -> Option<String> {
@@ -260,6 +268,7 @@ impl Turn<'_> {
     /// Deltas on a schedule counted from the start, so that lateness of one does not add to the next.
     fn stream(&self, count: u64, rate: Option<f64>, size: usize, stamp: bool) -> Result<(), Cancelled> {
         let id = self.message_id();
+        let frame = self.text_frame(id.as_deref());
         let start = Instant::now();
         for index in 0..count {
             match rate {
@@ -274,9 +283,25 @@ impl Turn<'_> {
             if text.len() < size {
                 text.push_str(&".".repeat(size - text.len()));
             }
-            self.chunk("agent_message_chunk", &text, id.as_deref());
+            match &frame {
+                Some((head, tail)) => self.agent.wire.bytes(format!("{head}{text}{tail}").as_bytes()),
+                None => self.chunk("agent_message_chunk", &text, id.as_deref()),
+            }
         }
         Ok(())
+    }
+
+    /// What stands before and after the text in a frame with a delta, for text that needs no escapes; none if the
+    /// session is recorded. A benchmark has a hundred of these agents beside what it measures: they have to be cheap.
+    fn text_frame(&self, message_id: Option<&str>) -> Option<(String, String)> {
+        if self.session.is_recorded() {
+            return None;
+        }
+        const PLACE: &str = "<text>";
+        let update = self.chunk_update("agent_message_chunk", PLACE, message_id);
+        let frame = Wire::notification("session/update", &self.update_params(&update)).to_string();
+        let (head, tail) = frame.split_once(PLACE)?;
+        Some((head.to_owned(), format!("{tail}\n")))
     }
 
     /// Asks the client something and waits for the answer.
