@@ -4,9 +4,13 @@
 use std::path::Path;
 
 use anyhow::Context;
-use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::filter::LevelFilter;
+
+/// Lines that may wait to be written; later ones are dropped. Room for all of them is made at the start, so a generous
+/// limit would cost megabytes and milliseconds in every daemon.
+const WAITING_LINES: usize = 4096;
 
 /// Starts logging to `folder`; what is waiting is written when the guard is dropped. `CONSORT_LOG` names another level
 /// than `info`.
@@ -18,7 +22,7 @@ pub fn start(folder: &Path) -> anyhow::Result<WorkerGuard> {
         .max_log_files(7)
         .build(folder)
         .with_context(|| format!("no log can be written in {}", folder.display()))?;
-    let (writer, guard) = tracing_appender::non_blocking(files);
+    let (writer, guard) = NonBlockingBuilder::default().buffered_lines_limit(WAITING_LINES).finish(files);
     let level =
         std::env::var("CONSORT_LOG").ok().and_then(|level| level.parse().ok()).unwrap_or(LevelFilter::INFO);
     tracing_subscriber::fmt()
