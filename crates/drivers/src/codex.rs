@@ -110,6 +110,8 @@ pub struct Codex {
     limits: Limits,
     /// Why the turn is about to fail.
     last_error: Option<String>,
+    /// What was warned of last: some things are told again and again.
+    last_warning: Option<String>,
     /// Threads that are not ours and were reported.
     foreign: Vec<String>,
 }
@@ -237,6 +239,7 @@ impl Codex {
             baseline: Arc::default(),
             limits: Limits::default(),
             last_error: None,
+            last_warning: None,
             foreign: Vec::new(),
         }
     }

@@ -214,7 +214,18 @@ impl Codex {
         }
         // It comes at every start where no sandbox is installed beside the one that Codex brings.
         let harmless = text.contains("bundled bubblewrap");
-        notice(out, if harmless { NoticeLevel::Info } else { NoticeLevel::Warning }, text);
+        match harmless {
+            true => notice(out, NoticeLevel::Info, text),
+            false => self.warn_anew(text, out),
+        }
+    }
+
+    /// Warns, unless that was the last warning too.
+    pub(super) fn warn_anew(&mut self, text: String, out: &mut Output) {
+        if self.last_warning.as_ref() != Some(&text) {
+            self.last_warning = Some(text.clone());
+            warn(out, text);
+        }
     }
 
     pub(super) fn informed(&mut self, params: &str, out: &mut Output) {
@@ -228,7 +239,7 @@ impl Codex {
         let ServerStatus { name, status, error } = read(params);
         if status == "failed" {
             let what = format!("Codex cannot reach the MCP server {}", one_line(&name));
-            warn(out, sentence_of(&what, &error.unwrap_or_default()));
+            self.warn_anew(sentence_of(&what, &error.unwrap_or_default()), out);
         }
     }
 

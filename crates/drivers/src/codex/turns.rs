@@ -23,7 +23,7 @@ const MESSAGES: usize = 32;
 /// The running turn.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Turn {
-    /// The request that began it.
+    /// The request that began it; 0 if the agent began it by itself.
     request: u64,
     /// The app server's name for it, once that is known.
     id: Option<String>,
@@ -127,6 +127,7 @@ impl Codex {
             self.send(Request::Turn, "turn/start", params, out)
         };
         self.last_error = None;
+        self.last_warning = None;
         self.turn = Some(Turn { request, id: None, begun: false, interrupted: false });
     }
 
@@ -214,7 +215,14 @@ impl Codex {
         let TurnParams { thread_id, turn: state } = read(params);
         match self.place(thread_id.as_deref()) {
             Some(Place::Main) => {
-                let Some(turn) = &mut self.turn else { return };
+                let Some(turn) = &mut self.turn else {
+                    if let (Some(id), Phase::Open) = (state.id, self.phase) {
+                        // It goes on by itself, such as when something in its background ended.
+                        self.turn = Some(Turn { request: 0, id: Some(id), begun: true, interrupted: false });
+                        out.signals.push(Signal::TurnStarted);
+                    }
+                    return;
+                };
                 if turn.id.is_none() {
                     turn.id = state.id;
                 } else if turn.id != state.id {
@@ -438,7 +446,8 @@ impl Codex {
         let sentence = failure.sentence();
         if retries {
             self.cut_messages(place, out);
-            warn(out, format!("{} It tries again.", sentence_of("Codex lost its model", &failure.details())));
+            let sentence = sentence_of("Codex lost its model", &failure.details());
+            self.warn_anew(format!("{sentence} It tries again."), out);
         } else if *place == Place::Main && self.turn.is_some() {
             // The end of the turn tells it.
             self.last_error = Some(one_line(&sentence));

@@ -1,0 +1,14 @@
+//! The Codex driver through its public surface: frames in, output out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod asks;
+mod children;
+mod garbage;
+mod handshake;
+mod items;
+mod notices;
+mod reload;
+mod settings;
+mod support;
+mod transcripts;
+mod turns;
