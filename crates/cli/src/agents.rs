@@ -158,6 +158,9 @@ fn tree(agents: &[AgentView]) -> Vec<(usize, &AgentView)> {
 
 /// What there is to say about an agent, most urgent first.
 fn what(agent: &AgentView) -> String {
+    if agent.profile_removed {
+        return "profile removed: this chat can no longer send messages".to_owned();
+    }
     if let Some(failure) = &agent.failure {
         let parked = if failure.parked { " (parked)" } else { "" };
         return format!("{}{parked}", one_line(&failure.message));
@@ -167,6 +170,9 @@ fn what(agent: &AgentView) -> String {
         0 => {}
         1 => parts.push("1 question for you".to_owned()),
         more => parts.push(format!("{more} questions for you")),
+    }
+    if agent.restart_to_apply {
+        parts.push("restart to apply its profile".to_owned());
     }
     if let Some(title) = &agent.title {
         parts.push(one_line(title));
@@ -206,6 +212,24 @@ pub fn close(agents: &[String]) -> Result<(), Stop> {
 /// `consort reopen`.
 pub fn reopen(agent: &str) -> Result<(), Stop> {
     let agent: AgentView = Link::new()?.call(&Call::Reopen { agent: agent.to_owned() })?;
+    print_status(&agent)
+}
+
+/// `consort restart`.
+pub fn restart(agent: &str) -> Result<(), Stop> {
+    // Not asked again when the connection breaks: once is enough.
+    let agent: AgentView = Link::new()?.call_once(&Call::Restart { agent: agent.to_owned() })?;
+    print_status(&agent)
+}
+
+/// `consort rebind`.
+pub fn rebind(args: &args::Rebind) -> Result<(), Stop> {
+    let call = Call::Rebind { agent: args.agent.clone(), profile: args.profile.clone() };
+    let agent: AgentView = Link::new()?.call(&call)?;
+    print_status(&agent)
+}
+
+fn print_status(agent: &AgentView) -> Result<(), Stop> {
     print_line(&format!("{}  {}  {}", agent.id, one_line(&agent.name), agent.status.words()))
 }
 
@@ -292,6 +316,15 @@ mod tests {
         let text = table(&agents, Paint::plain(), None, 1000);
         let names: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split("  ").next()).collect();
         assert_eq!(names, ["a", "└ c", "b", "d"], "{text}");
+    }
+
+    #[test]
+    fn what_became_of_the_profile_is_said() {
+        let mut agent = agent(1, "a", None);
+        agent.restart_to_apply = true;
+        assert_eq!(what(&agent), "restart to apply its profile");
+        agent.profile_removed = true;
+        assert_eq!(what(&agent), "profile removed: this chat can no longer send messages");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use consort_model::{DriverKind, PermissionMode};
+use consort_model::{ApprovalPolicy, DriverKind, PermissionMode, SandboxMode};
 
 /// Runs a team of coding agents.
 ///
@@ -63,6 +63,12 @@ pub enum Command {
     /// Take up a closed or failed agent again.
     #[command(after_help = "Example: consort reopen fixer")]
     Reopen(OneAgent),
+    /// End an agent's process and start another that takes up the session: what was edited in its profile applies.
+    #[command(after_help = "Example: consort restart fixer")]
+    Restart(OneAgent),
+    /// Let an agent run by another profile of the same driver.
+    #[command(after_help = "Example: consort rebind fixer work")]
+    Rebind(Rebind),
     /// Give an agent another name.
     #[command(after_help = "Example: consort rename fixer reviewer")]
     Rename(Rename),
@@ -81,6 +87,12 @@ pub enum Command {
         after_help = "Example: consort profiles add local --driver acp --command my-agent --arg --acp"
     )]
     Profiles(Profiles),
+    /// Take over the settings of another program.
+    #[command(
+        subcommand,
+        after_help = "Example: consort import cc-insights ~/.config/cc-insights/config.json"
+    )]
+    Import(Import),
     /// The process that holds everything together; starts by itself.
     #[command(subcommand, after_help = "Example: consort daemon status --json")]
     Daemon(Daemon),
@@ -305,6 +317,29 @@ pub struct Rename {
     pub name: String,
 }
 
+/// `consort rebind`.
+#[derive(Args, Debug)]
+pub struct Rebind {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// Name or id of the profile.
+    pub profile: String,
+}
+
+/// `consort import`.
+#[derive(Subcommand, Debug)]
+pub enum Import {
+    /// Add the agents of CC-Insights as profiles; those that are there already are left alone.
+    #[command(after_help = "Example: consort import cc-insights ~/.config/cc-insights/config.json")]
+    CcInsights {
+        /// Its config.json.
+        file: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// `consort mode`.
 #[derive(Args, Debug)]
 pub struct Mode {
@@ -349,6 +384,19 @@ pub enum Profiles {
         after_help = "Example: consort profiles add work --driver acp --command gemini --arg --acp --env API_KEY=… --env -HTTP_PROXY"
     )]
     Add(AddProfile),
+    /// Change a profile; agents that run by it are to be restarted then.
+    #[command(
+        after_help = "Example: consort profiles edit work --model fast --env API_KEY=… --drop-env DEBUG"
+    )]
+    Edit(EditProfile),
+    /// Add a profile that is like another, secrets included.
+    #[command(after_help = "Example: consort profiles duplicate work home")]
+    Duplicate {
+        /// Name or id of the one that is there.
+        profile: String,
+        /// Name of the new one.
+        name: String,
+    },
     /// Remove a profile; its agents' transcripts stay.
     Remove {
         /// Its name or id.
@@ -362,8 +410,14 @@ pub enum Profiles {
         /// Its name or id.
         profile: String,
     },
-    /// Look again which profiles can be used here, and why not.
-    Check(JsonOnly),
+    /// Look again which profiles can be used here, and why not, and which versions their programs have.
+    Check {
+        /// Name or id of one; none: all.
+        profile: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `consort profiles add`.
@@ -389,6 +443,49 @@ pub struct AddProfile {
     /// What its agents' approvals follow.
     #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     pub permissions: Option<PermissionMode>,
+    /// For codex: what its commands may do by themselves.
+    #[arg(long, value_name = "MODE", value_parser = words(SandboxMode::ALL, SandboxMode::word))]
+    pub sandbox: Option<String>,
+    /// For codex: when it asks.
+    #[arg(long, value_name = "POLICY", value_parser = words(ApprovalPolicy::ALL, ApprovalPolicy::word))]
+    pub approval_policy: Option<String>,
+}
+
+/// `consort profiles edit`.
+#[derive(Args, Debug)]
+pub struct EditProfile {
+    /// Its name or id.
+    pub profile: String,
+    /// Another name; the id stays.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Its program; empty: the driver's own.
+    #[arg(long, value_name = "PROGRAM")]
+    pub command: Option<String>,
+    /// An argument of the program (repeatable, in order), in place of all those before.
+    #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+    /// No arguments.
+    #[arg(long, conflicts_with = "args")]
+    pub no_args: bool,
+    /// A change to its environment, in place of what is said about the same variable (repeatable).
+    #[arg(long = "env", value_name = "KEY=VALUE|-KEY", allow_hyphen_values = true)]
+    pub environment: Vec<String>,
+    /// Say nothing about this variable any more (repeatable).
+    #[arg(long = "drop-env", value_name = "KEY")]
+    pub environment_dropped: Vec<String>,
+    /// The model it starts with; empty: the agent's own choice.
+    #[arg(long)]
+    pub model: Option<String>,
+    /// What the approvals of new agents follow.
+    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
+    pub permissions: Option<PermissionMode>,
+    /// For codex: what its commands may do by themselves; none: as Codex is configured.
+    #[arg(long, value_name = "MODE", value_parser = words_or_none(SandboxMode::ALL, SandboxMode::word))]
+    pub sandbox: Option<String>,
+    /// For codex: when it asks; none: as Codex is configured.
+    #[arg(long, value_name = "POLICY", value_parser = words_or_none(ApprovalPolicy::ALL, ApprovalPolicy::word))]
+    pub approval_policy: Option<String>,
 }
 
 /// `consort daemon`.
@@ -418,6 +515,14 @@ pub enum Daemon {
 fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     PossibleValuesParser::new(PermissionMode::ALL.map(PermissionMode::word))
         .try_map(|word| word.parse::<PermissionMode>())
+}
+
+fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParser {
+    PossibleValuesParser::new(all.iter().map(|value| word(*value)))
+}
+
+fn words_or_none<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParser {
+    PossibleValuesParser::new(all.iter().map(|value| word(*value)).chain(["none"]))
 }
 
 fn driver() -> impl TypedValueParser<Value = DriverKind> {
@@ -477,6 +582,15 @@ mod tests {
             "consort approve x --session",
             "consort deny x --message -no",
             "consort answer x -1",
+            "consort restart a",
+            "consort rebind a p",
+            "consort profiles check --json",
+            "consort profiles check p",
+            "consort profiles duplicate p q",
+            "consort profiles edit p --name q --command c --arg -v --env -K --drop-env X --model m --permissions plan",
+            "consort profiles edit p --no-args --sandbox none --approval-policy never",
+            "consort profiles add p --driver codex --sandbox readOnly --approval-policy onRequest",
+            "consort import cc-insights config.json",
             "consort daemon status --json",
             "consort daemon stop --force --keep-agents",
             "consort daemon run --detached",
@@ -496,6 +610,8 @@ mod tests {
             "consort approve",
             "consort approve x --always --session",
             "consort mode a fast",
+            "consort profiles edit p --arg x --no-args",
+            "consort profiles add p --driver codex --sandbox none",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

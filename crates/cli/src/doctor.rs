@@ -2,8 +2,8 @@
 
 use consort_daemon::client::{Client, ClientError};
 use consort_daemon::home::Home;
-use consort_daemon::protocol::{Call, DaemonStatus, codes};
-use consort_model::{Availability, ProfileSummary};
+use consort_daemon::protocol::{Call, DaemonStatus, ProfileCheck, codes};
+use consort_model::Availability;
 use serde::Serialize;
 
 use crate::exit::{Exit, Stop};
@@ -92,7 +92,7 @@ fn examine() -> Vec<Check> {
         let advice = "`consort daemon stop --keep-agents` lets the next command start the new one";
         add("daemon", Health::Warning, format!("it is of another version than this program; {advice}"));
     }
-    let profiles = client.call::<Vec<ProfileSummary>>(&Call::CheckProfiles {});
+    let profiles = client.call::<Vec<ProfileCheck>>(&Call::CheckProfiles { profile: None });
     let config_problem = match &profiles {
         Ok(_) => None,
         Err(ClientError::Answer(body)) if body.code == codes::CONFIG => Some(body.message.clone()),
@@ -120,14 +120,19 @@ fn examine() -> Vec<Check> {
 }
 
 /// A profile that cannot be used is worth a warning; that none can be used, or not the default one, is broken.
-fn profile_checks(profiles: &[ProfileSummary]) -> Vec<Check> {
-    let usable =
-        profiles.iter().any(|profile| matches!(profile.availability, Availability::Available { .. }));
+fn profile_checks(profiles: &[ProfileCheck]) -> Vec<Check> {
+    let is_usable =
+        |check: &ProfileCheck| matches!(check.profile.availability, Availability::Available { .. });
+    let usable = profiles.iter().any(is_usable);
     let mut checks: Vec<Check> = profiles
         .iter()
-        .map(|profile| {
+        .map(|ProfileCheck { profile, version, version_problem }| {
             let (health, message) = match &profile.availability {
-                Availability::Available { path } => (Health::Ok, path.clone()),
+                Availability::Available { path } => match (version, version_problem) {
+                    (Some(version), _) => (Health::Ok, format!("{path}: {version}")),
+                    (None, Some(problem)) => (Health::Warning, problem.clone()),
+                    (None, None) => (Health::Ok, path.clone()),
+                },
                 Availability::Unknown => (Health::Warning, "not checked yet".to_owned()),
                 Availability::Unavailable { reason } if profile.is_default => {
                     (Health::Broken, reason.clone())
@@ -153,15 +158,15 @@ fn profile_checks(profiles: &[ProfileSummary]) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{DriverKind, PermissionMode, ProfileId, ProfileRevision};
+    use consort_model::{DriverKind, PermissionMode, ProfileId, ProfileRevision, ProfileSummary};
 
-    fn profile(name: &str, available: bool, is_default: bool) -> ProfileSummary {
+    fn profile(name: &str, available: bool, is_default: bool) -> ProfileCheck {
         let availability = if available {
             Availability::Available { path: "/bin/agent".into() }
         } else {
             Availability::Unavailable { reason: "not on PATH".into() }
         };
-        ProfileSummary {
+        let profile = ProfileSummary {
             id: ProfileId::new(name),
             name: name.into(),
             driver: DriverKind::Acp,
@@ -175,10 +180,11 @@ mod tests {
             revision: ProfileRevision::default(),
             availability,
             is_default,
-        }
+        };
+        ProfileCheck { profile, version: None, version_problem: None }
     }
 
-    fn healths(profiles: &[ProfileSummary]) -> Vec<Health> {
+    fn healths(profiles: &[ProfileCheck]) -> Vec<Health> {
         profile_checks(profiles).iter().map(|check| check.health).collect()
     }
 

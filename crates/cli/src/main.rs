@@ -4,7 +4,7 @@
 //! - [`link`]: calls to the daemon, sent again where that is harmless. [`follow`]: its state, live.
 //! - [`turn`], [`run`]: waiting for a turn. [`tail`]: a transcript as it grows. [`terminal`]: asking a person.
 //! - [`render`], [`diff`], [`form`], [`output`], [`progress`]: text for people.
-//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`profiles`], [`daemon`], [`doctor`].
+//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`profiles`], [`import`], [`daemon`], [`doctor`].
 //!
 //! Invariant: a short command stays short. No async runtime, no thread and no file is opened before a command needs it.
 
@@ -16,6 +16,7 @@ mod doctor;
 mod exit;
 mod follow;
 mod form;
+mod import;
 mod inbox;
 mod link;
 mod log;
@@ -75,11 +76,14 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Interrupt(args) => agents::interrupt(&args.agent)?,
         Command::Close(args) => agents::close(&args.agents)?,
         Command::Reopen(args) => agents::reopen(&args.agent)?,
+        Command::Restart(args) => agents::restart(&args.agent)?,
+        Command::Rebind(args) => agents::rebind(&args)?,
         Command::Rename(args) => agents::rename(&args)?,
         Command::Mode(args) => agents::mode(&args)?,
         Command::Choose(args) => agents::choose(&args)?,
         Command::Rules(command) => rules::rules(&command)?,
         Command::Profiles(command) => profiles::profiles(&command)?,
+        Command::Import(command) => import::import(&command)?,
         Command::Daemon(command) => return daemon::daemon(&command),
         Command::Doctor(args) => doctor::doctor(args.json)?,
         Command::Completions { shell } => completions(shell)?,

@@ -1,19 +1,25 @@
 //! `consort profiles`: the configured ways to run an agent.
 
-use consort_daemon::protocol::{Call, Done, NewProfile};
+use consort_daemon::protocol::{AgentView, Call, Done, NewProfile, ProfileCheck, ProfileEdit};
 use consort_model::{Availability, EnvironmentChange, ProfileSummary};
 
-use crate::args::{AddProfile, Profiles};
+use crate::args::{AddProfile, EditProfile, Profiles};
 use crate::exit::{Exit, Stop};
 use crate::link::Link;
-use crate::output::{Output, Paint, Style, one_line, pad, print_json, print_line, text_width};
+use crate::output::{Output, Paint, Style, note, one_line, pad, print_json, print_line, text_width};
 
 /// `consort profiles`.
 pub fn profiles(command: &Profiles) -> Result<(), Stop> {
     match command {
-        Profiles::List(args) => list(&Call::ListProfiles {}, args.json),
-        Profiles::Check(args) => list(&Call::CheckProfiles {}, args.json),
+        Profiles::List(args) => list(args.json),
+        Profiles::Check { profile, json } => check(profile.clone(), *json),
         Profiles::Add(args) => add(args),
+        Profiles::Edit(args) => edit(args),
+        Profiles::Duplicate { profile, name } => {
+            let call = Call::DuplicateProfile { profile: profile.clone(), name: name.clone() };
+            let profile: ProfileSummary = Link::new()?.call_once(&call)?;
+            print_profile(&profile)
+        }
         Profiles::Remove { profile, force } => {
             let _: Done =
                 Link::new()?.call_once(&Call::RemoveProfile { profile: profile.clone(), force: *force })?;
@@ -26,20 +32,46 @@ pub fn profiles(command: &Profiles) -> Result<(), Stop> {
     }
 }
 
-fn list(call: &Call, json: bool) -> Result<(), Stop> {
-    let profiles: Vec<ProfileSummary> = Link::new()?.call(call)?;
+fn list(json: bool) -> Result<(), Stop> {
+    let profiles: Vec<ProfileSummary> = Link::new()?.call(&Call::ListProfiles {})?;
     if json {
         return print_json(&profiles);
     }
+    print_rows(&profiles, |_, _| String::new())
+}
+
+fn check(profile: Option<String>, json: bool) -> Result<(), Stop> {
+    let checks: Vec<ProfileCheck> = Link::new()?.call(&Call::CheckProfiles { profile })?;
+    if json {
+        return print_json(&checks);
+    }
+    let profiles: Vec<ProfileSummary> = checks.iter().map(|check| check.profile.clone()).collect();
+    print_rows(&profiles, |n, paint| found(&checks[n], paint))
+}
+
+/// What a closer look at a profile's program found.
+fn found(check: &ProfileCheck, paint: Paint) -> String {
+    let Availability::Available { path } = &check.profile.availability else { return String::new() };
+    let text = match (&check.version, &check.version_problem) {
+        (Some(version), _) => {
+            paint.paint(Style::Green, &format!("{}: {}", one_line(path), one_line(version))).into_owned()
+        }
+        (None, Some(problem)) => paint.paint(Style::Yellow, &one_line(problem)).into_owned(),
+        (None, None) => paint.paint(Style::Green, &one_line(path)).into_owned(),
+    };
+    format!("\n    {text}")
+}
+
+fn print_rows(profiles: &[ProfileSummary], more: impl Fn(usize, Paint) -> String) -> Result<(), Stop> {
     let mut output = Output::human();
     if profiles.is_empty() {
         output.line("no profiles; `consort profiles add NAME --driver acp --command PROGRAM` adds one")?;
     }
     let name = |profile: &ProfileSummary| text_width(&one_line(&profile.name));
     let column = profiles.iter().map(name).max().unwrap_or(0);
-    for profile in &profiles {
+    for (n, profile) in profiles.iter().enumerate() {
         let text = row(profile, column, output.paint);
-        output.line(&text)?;
+        output.line(&format!("{text}{}", more(n, output.paint)))?;
     }
     output.flush()
 }
@@ -55,6 +87,12 @@ fn row(profile: &ProfileSummary, column: usize, paint: Paint) -> String {
     }
     if profile.default_permissions != consort_model::PermissionMode::Default {
         extra.push(format!("permissions {}", profile.default_permissions.word()));
+    }
+    if let Some(mode) = profile.sandbox_mode {
+        extra.push(format!("sandbox {}", mode.word()));
+    }
+    if let Some(policy) = profile.approval_policy {
+        extra.push(format!("approvals {}", policy.word()));
     }
     if !profile.environment.is_empty() {
         extra.push(format!("env {}", profile.environment.join(" ")));
@@ -81,11 +119,7 @@ fn row(profile: &ProfileSummary, column: usize, paint: Paint) -> String {
 }
 
 fn add(args: &AddProfile) -> Result<(), Stop> {
-    for entry in &args.environment {
-        // Checked here so that the sentence can name the option; the value itself is never repeated.
-        EnvironmentChange::try_from(entry.clone())
-            .map_err(|why| Stop::new(Exit::Usage, format!("--env: {why}")))?;
-    }
+    check_environment(&args.environment)?;
     let new = NewProfile {
         name: args.name.clone(),
         driver: args.driver,
@@ -94,11 +128,68 @@ fn add(args: &AddProfile) -> Result<(), Stop> {
         environment: args.environment.clone(),
         default_model: args.model.clone(),
         default_permissions: args.permissions.unwrap_or_default(),
-        sandbox_mode: None,
-        approval_policy: None,
+        sandbox_mode: args.sandbox.as_deref().and_then(|word| word.parse().ok()),
+        approval_policy: args.approval_policy.as_deref().and_then(|word| word.parse().ok()),
     };
     let profile: ProfileSummary = Link::new()?.call_once(&Call::AddProfile(new))?;
-    print_line(&row(&profile, text_width(&one_line(&profile.name)), Paint::for_stdout()))
+    print_profile(&profile)
+}
+
+fn edit(args: &EditProfile) -> Result<(), Stop> {
+    check_environment(&args.environment)?;
+    let changes = changes(args);
+    if changes == ProfileEdit::default() {
+        return Err(Stop::new(
+            Exit::Usage,
+            "nothing to change; `consort profiles edit --help` lists what can be",
+        ));
+    }
+    let mut link = Link::new()?;
+    let call = Call::EditProfile { profile: args.profile.clone(), changes };
+    // The same edit again changes nothing.
+    let profile: ProfileSummary = link.call(&call)?;
+    print_profile(&profile)?;
+    let agents: Vec<AgentView> = link.call(&Call::ListAgents { closed: false })?;
+    let behind: Vec<String> = agents
+        .iter()
+        .filter(|agent| agent.restart_to_apply && agent.profile == profile.id.as_str())
+        .map(|agent| one_line(&agent.name))
+        .collect();
+    if let Some(first) = behind.first() {
+        note(&format!("restart to apply: {} (`consort restart {first}`)", behind.join(", ")));
+    }
+    Ok(())
+}
+
+/// What the options ask for.
+fn changes(args: &EditProfile) -> ProfileEdit {
+    let open = |word: &Option<String>| {
+        word.as_ref().map(|word| word.strip_prefix("none").unwrap_or(word).to_owned())
+    };
+    ProfileEdit {
+        name: args.name.clone(),
+        command: args.command.clone(),
+        args: (args.no_args || !args.args.is_empty()).then(|| args.args.clone()),
+        environment: args.environment.clone(),
+        environment_dropped: args.environment_dropped.clone(),
+        default_model: args.model.clone(),
+        default_permissions: args.permissions,
+        sandbox_mode: open(&args.sandbox),
+        approval_policy: open(&args.approval_policy),
+    }
+}
+
+/// Checked here so that the sentence can name the option; the value itself is never repeated.
+fn check_environment(entries: &[String]) -> Result<(), Stop> {
+    for entry in entries {
+        EnvironmentChange::try_from(entry.clone())
+            .map_err(|why| Stop::new(Exit::Usage, format!("--env: {why}")))?;
+    }
+    Ok(())
+}
+
+fn print_profile(profile: &ProfileSummary) -> Result<(), Stop> {
+    print_line(&row(profile, text_width(&one_line(&profile.name)), Paint::for_stdout()))
 }
 
 #[cfg(test)]
@@ -106,9 +197,8 @@ mod tests {
     use super::*;
     use consort_model::{DriverKind, PermissionMode, ProfileId, ProfileRevision};
 
-    #[test]
-    fn a_profile_says_why_it_cannot_be_used() {
-        let profile = ProfileSummary {
+    fn profile() -> ProfileSummary {
+        ProfileSummary {
             id: ProfileId::new("p"),
             name: "local".into(),
             driver: DriverKind::Acp,
@@ -122,9 +212,50 @@ mod tests {
             revision: ProfileRevision::default(),
             availability: Availability::Unavailable { reason: "`agent` is not on PATH".into() },
             is_default: true,
-        };
+        }
+    }
+
+    #[test]
+    fn a_profile_says_why_it_cannot_be_used() {
+        let profile = profile();
         let text = row(&profile, 5, Paint::plain());
         let expected = "* local  acp       agent --acp  (permissions plan, env KEY=…)\n    not available: `agent` is not on PATH";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_closer_look_shows_the_version_or_why_there_is_none() {
+        let mut check = ProfileCheck { profile: profile(), version: None, version_problem: None };
+        assert_eq!(found(&check, Paint::plain()), "", "the row says why it cannot be used");
+        check.profile.availability = Availability::Available { path: "/bin/agent".into() };
+        assert_eq!(found(&check, Paint::plain()), "\n    /bin/agent");
+        check.version_problem = Some("`/bin/agent` exited with code 1".into());
+        assert_eq!(found(&check, Paint::plain()), "\n    `/bin/agent` exited with code 1");
+        check.version = Some("agent 1.2".into());
+        assert_eq!(found(&check, Paint::plain()), "\n    /bin/agent: agent 1.2");
+    }
+
+    #[test]
+    fn options_of_edit_say_what_changes_and_nothing_else() {
+        use clap::Parser;
+        let parse = |line: &str| {
+            let words = std::iter::once("consort").chain(line.split(' '));
+            match crate::args::Arguments::parse_from(words).command {
+                Some(crate::args::Command::Profiles(Profiles::Edit(args))) => changes(&args),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(parse("profiles edit p"), ProfileEdit::default());
+        let edit =
+            parse("profiles edit p --no-args --sandbox none --approval-policy never --drop-env K --model=");
+        let expected = ProfileEdit {
+            args: Some(vec![]),
+            sandbox_mode: Some(String::new()),
+            approval_policy: Some("never".into()),
+            environment_dropped: vec!["K".into()],
+            default_model: Some(String::new()),
+            ..ProfileEdit::default()
+        };
+        assert_eq!(edit, expected);
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use consort_hub::feed::{Delivery, Subscription};
-use consort_hub::{HubError, NewAgent, ProfileChanges};
+use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
 use consort_model::{
-    Actor, AgentId, EnvironmentChange, Profile, ProfileId, Prompt, PromptOrigin, Refusal, Relation, Status,
-    Timestamp,
+    Actor, AgentId, EnvironmentChange, Profile, ProfileId, ProfileSummary, Prompt, PromptOrigin, Refusal,
+    Relation, Status, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,8 +22,9 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::protocol::{
-    AgentView, Call, DaemonStatus, Done, ErrorBody, InboxEntry, MAX_MESSAGE, NewProfile, NewPrompt,
-    PROTOCOL_VERSION, ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, codes,
+    AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
+    NewProfile, NewPrompt, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView, Sent, Snapshot,
+    TranscriptPage, Welcome, codes,
 };
 use crate::server::Daemon;
 
@@ -216,14 +217,23 @@ impl Client {
                 state.rules.values().map(view).collect::<Vec<_>>()
             })),
             Call::RemoveRule { rule } => done(hub.remove_rule(rule).await),
-            Call::ListProfiles {} | Call::CheckProfiles {} => {
-                let profiles = hub.profiles().await.map_err(error_body)?;
-                match hub.config_problem() {
-                    Some(problem) if matches!(call, Call::CheckProfiles {}) => {
-                        Err(ErrorBody::new(codes::CONFIG, problem))
-                    }
-                    _ => value(&profiles),
+            Call::ListProfiles {} => value(&hub.profiles().await.map_err(error_body)?),
+            Call::CheckProfiles { profile } => {
+                hub.profiles().await.map_err(error_body)?;
+                if let Some(problem) = hub.config_problem() {
+                    return Err(ErrorBody::new(codes::CONFIG, problem));
                 }
+                let checked = hub.check_profiles(profile.as_deref()).await.map_err(error_body)?;
+                value(&checked.into_iter().map(profile_check).collect::<Vec<_>>())
+            }
+            Call::ImportProfiles { from: ImportSource::CcInsights, text } => {
+                let (imported, notes) = hub.import_cc_insights(&text).await.map_err(error_body)?;
+                value(&ImportedProfiles {
+                    added: imported.added.iter().map(ToString::to_string).collect(),
+                    present: imported.present.iter().map(ToString::to_string).collect(),
+                    default: imported.default.as_ref().map(ToString::to_string),
+                    notes,
+                })
             }
             Call::AddProfile(new) => value(&hub.add_profile(profile(new)?).await.map_err(error_body)?),
             Call::EditProfile { profile, changes } => {
@@ -372,6 +382,15 @@ fn profile(new: NewProfile) -> Result<Profile, ErrorBody> {
         // The hub makes the id from the name.
         ..Profile::new(ProfileId::new(""), new.name, new.driver)
     })
+}
+
+fn profile_check((profile, version): (ProfileSummary, Version)) -> ProfileCheck {
+    let (version, version_problem) = match version {
+        Version::NotAsked => (None, None),
+        Version::Said(version) => (Some(version), None),
+        Version::Unknown(why) => (None, Some(why)),
+    };
+    ProfileCheck { profile, version, version_problem }
 }
 
 fn profile_changes(edit: ProfileEdit) -> Result<ProfileChanges, String> {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use consort_model::policy::Subject;
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
-    Item, ItemIndex, Lifecycle, PermissionMode, PromptId, Refusal, RuleId, RuleScope, SandboxMode,
-    SessionOption, Stamped, State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
+    Item, ItemIndex, Lifecycle, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
+    SandboxMode, SessionOption, Stamped, State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The longest message that a client may send, in bytes.
 pub const MAX_MESSAGE: usize = 64 << 20;
+
+/// The longest settings that can be imported, in bytes.
+pub const MAX_IMPORT: usize = consort_hub::MAX_IMPORT;
 
 /// What a client may ask: the JSON-RPC method and its params.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -164,14 +167,14 @@ pub enum Call {
         /// Which one.
         rule: RuleId,
     },
-    /// All profiles. Answer: list of [`consort_model::ProfileSummary`].
+    /// All profiles. Answer: list of [`ProfileSummary`].
     #[serde(rename = "profiles.list")]
     ListProfiles {},
-    /// A new profile. Answer: [`consort_model::ProfileSummary`].
+    /// A new profile. Answer: [`ProfileSummary`].
     #[serde(rename = "profiles.add")]
     AddProfile(NewProfile),
     /// Changes a profile. Its agents go on as they were started until they are restarted. Answer:
-    /// [`consort_model::ProfileSummary`].
+    /// [`ProfileSummary`].
     #[serde(rename = "profiles.edit")]
     EditProfile {
         /// Its id or name.
@@ -179,7 +182,7 @@ pub enum Call {
         /// What is to be different.
         changes: ProfileEdit,
     },
-    /// A new profile that is like another but for its name. Answer: [`consort_model::ProfileSummary`].
+    /// A new profile that is like another but for its name. Answer: [`ProfileSummary`].
     #[serde(rename = "profiles.duplicate")]
     DuplicateProfile {
         /// Id or name of the one that is there.
@@ -202,9 +205,23 @@ pub enum Call {
         /// Its id or name.
         profile: String,
     },
-    /// Looks again which profiles can be used. Answer: list of [`consort_model::ProfileSummary`].
+    /// Looks again which profiles can be used, and asks their programs for their versions. Answer: list of
+    /// [`ProfileCheck`].
     #[serde(rename = "profiles.check")]
-    CheckProfiles {},
+    CheckProfiles {
+        /// Id or name of one; none: all.
+        #[serde(default)]
+        profile: Option<String>,
+    },
+    /// Adds the profiles of another program's settings, but for those that are there already. Answer:
+    /// [`ImportedProfiles`].
+    #[serde(rename = "profiles.import")]
+    ImportProfiles {
+        /// Whose settings.
+        from: ImportSource,
+        /// The text of the settings, at most [`MAX_IMPORT`] bytes.
+        text: String,
+    },
     /// How the daemon is. Answer: [`DaemonStatus`].
     #[serde(rename = "daemon.status")]
     Status {},
@@ -436,6 +453,39 @@ pub struct ProfileEdit {
     pub sandbox_mode: Option<String>,
     /// For `codex`: one of the approval policies, or empty.
     pub approval_policy: Option<String>,
+}
+
+/// Another program whose settings can be imported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImportSource {
+    /// CC-Insights: its `config.json`.
+    CcInsights,
+}
+
+/// What became of imported settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedProfiles {
+    /// Ids of the profiles that were added.
+    pub added: Vec<String>,
+    /// Ids of the profiles that ran the same thing already.
+    pub present: Vec<String>,
+    /// Id of the profile that became the default; null: the default stays as it was.
+    pub default: Option<String>,
+    /// What was read otherwise than it stands in the settings.
+    pub notes: Vec<String>,
+}
+
+/// A profile that was looked at closely.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileCheck {
+    /// The profile.
+    #[serde(flatten)]
+    pub profile: ProfileSummary,
+    /// What its program says to `--version`; null: nothing, or it was not asked.
+    pub version: Option<String>,
+    /// Why it said nothing although it was asked.
+    pub version_problem: Option<String>,
 }
 
 /// A page of a transcript.

@@ -10,13 +10,14 @@ use consort_model::{
     Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
 };
 use consort_runner::client;
+use consort_store::config::migrate::Imported;
 use consort_store::{Committed, Database, OpenError, Opened, Page};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::error::HubError;
 use crate::feed::{Feed, Subscription};
-use crate::profiles::{ProfileChanges, Profiles};
+use crate::profiles::{ProfileChanges, Profiles, Version};
 use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
 
@@ -325,6 +326,33 @@ impl Hub {
         let id = self.shared.profiles.duplicate(&id, name)?;
         self.publish_profiles().await?;
         self.profile(&id)
+    }
+
+    /// Adds the profiles in the text of CC-Insights' `config.json`.
+    pub async fn import_cc_insights(&self, text: &str) -> Result<(Imported, Vec<String>), HubError> {
+        let outcome = self.shared.profiles.import_cc_insights(text)?;
+        self.publish_profiles().await?;
+        Ok(outcome)
+    }
+
+    /// Looks anew whether profiles can be used, one or all, and asks their programs for their versions, all at once.
+    pub async fn check_profiles(
+        &self,
+        wanted: Option<&str>,
+    ) -> Result<Vec<(ProfileSummary, Version)>, HubError> {
+        let mut profiles = self.profiles().await?;
+        if let Some(wanted) = wanted {
+            let id = self.profile_id(wanted).await?;
+            profiles.retain(|profile| profile.id == id);
+        }
+        let ask = async |profile: ProfileSummary| {
+            let version = self.shared.profiles.version(&profile).await;
+            (profile, version)
+        };
+        let mut checked = join_all(profiles.iter().cloned().map(ask)).await;
+        let place = |id: &ProfileId| profiles.iter().position(|profile| profile.id == *id);
+        checked.sort_by_key(|(profile, _)| place(&profile.id));
+        Ok(checked)
     }
 
     fn profile(&self, id: &ProfileId) -> Result<ProfileSummary, HubError> {

@@ -15,7 +15,9 @@ mod react;
 mod shared;
 mod task;
 mod terminals;
+mod version;
 
+pub use consort_store::config::migrate::MAX_IMPORT;
 pub use error::HubError;
 pub use hub::{Hub, NewAgent, Settings};
-pub use profiles::ProfileChanges;
+pub use profiles::{ProfileChanges, Version};

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use consort_model::{
-    ApprovalPolicy, Availability, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId,
+    ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId,
     ProfileSummary, Refusal, RevisionKey, SandboxMode,
 };
 use consort_store::availability;
+use consort_store::config::migrate::{self, Imported};
 use consort_store::config::{Config, ConfigFile, slug};
 
 use crate::error::HubError;
+use crate::version;
 
 /// The profiles in force.
 pub struct Profiles {
@@ -131,6 +133,29 @@ impl Profiles {
         self.add(Profile { name, ..original })
     }
 
+    /// Adds what CC-Insights' `config.json` holds, but for what is there already. Returns also what was read otherwise
+    /// than it stands there.
+    pub fn import_cc_insights(&self, text: &str) -> Result<(Imported, Vec<String>), HubError> {
+        let found =
+            migrate::cc_insights(text).map_err(|error| Refusal::Invalid { reason: error.to_string() })?;
+        let imported = self.edit(|file| Ok(file.import(&found)?))?;
+        Ok((imported, found.notes))
+    }
+
+    /// Asks a profile's program for its version. A `terminal` profile may run anything, so it is not asked.
+    pub async fn version(&self, profile: &ProfileSummary) -> Version {
+        let Availability::Available { path } = &profile.availability else { return Version::NotAsked };
+        let Some(profile) = self.get(&profile.id) else { return Version::NotAsked };
+        if profile.driver == DriverKind::Terminal {
+            return Version::NotAsked;
+        }
+        let environment = profile.apply_environment(self.environment.iter().cloned());
+        match version::ask(Path::new(path), &environment, version::LIMIT).await {
+            Ok(version) => Version::Said(version),
+            Err(why) => Version::Unknown(format!("`{path}` {why}")),
+        }
+    }
+
     /// Removes a profile.
     pub fn remove(&self, id: &ProfileId) -> Result<(), HubError> {
         self.edit(|file| Ok(file.remove_profile(id)?))
@@ -173,6 +198,17 @@ impl Profiles {
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a profile's program says when it is asked for its version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Version {
+    /// There is none to ask, or it is not to be asked.
+    NotAsked,
+    /// This.
+    Said(String),
+    /// Nothing; why, in one sentence.
+    Unknown(String),
 }
 
 /// What is to be different about a profile; none: stays as it is.

@@ -263,6 +263,12 @@ impl Profile {
         if self.name.chars().any(char::is_control) {
             return Err(("name", "a profile's name is one line of printable characters".to_owned()));
         }
+        if self.command.iter().chain(&self.args).any(|word| word.contains('\0')) {
+            return Err((
+                "command",
+                "neither a program nor its arguments can hold a NUL character".to_owned(),
+            ));
+        }
         let said = [
             ("sandbox_mode", self.sandbox_mode.is_some()),
             ("approval_policy", self.approval_policy.is_some()),

@@ -1,13 +1,14 @@
 //! `config.toml`: the profiles, which of them is the default, and the limits.
 //!
 //! Owns what the file means ([`Config::parse`]), reading and safely writing it ([`ConfigFile`]), and changing one thing
-//! in it while all else, comments and unknown keys too, stays as a person wrote it ([`edit`]). Whether a profile's
-//! program is there is [`crate::availability`]'s business.
+//! in it while all else, comments and unknown keys too, stays as a person wrote it ([`edit`]). What older settings mean is
+//! [`migrate`]'s, whether a profile's program is there is [`crate::availability`]'s business.
 //!
 //! Invariant: a file that cannot be understood is never written to, and nothing is written that cannot be understood.
 
 mod edit;
 mod file;
+pub mod migrate;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,8 @@ pub struct Config {
     pub default_profile: Option<ProfileId>,
     /// The limits.
     pub limits: Limits,
+    /// What it says in keys from before there were profiles.
+    old: migrate::OldSettings,
 }
 
 /// Why the configuration cannot be used or changed. The message names no value, since values may be secret.
@@ -134,7 +137,8 @@ impl Config {
             return Err(root.problem("default_profile", message));
         }
         let limits = root.section("limits")?.map_or(Ok(Limits::default()), |section| limits(&section))?;
-        Ok(Self { profiles, default_profile, limits })
+        let old = migrate::old_settings(&root)?;
+        Ok(Self { profiles, default_profile, limits, old })
     }
 }
 

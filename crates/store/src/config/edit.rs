@@ -5,6 +5,7 @@ use std::path::Path;
 use consort_model::{PermissionMode, Profile, ProfileId};
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
+use super::migrate::{Found, Imported, unique_name};
 use super::{Config, ConfigError};
 
 pub(super) fn add_profile(
@@ -57,14 +58,51 @@ pub(super) fn remove_profile(
     let removed = profiles(path, document)?.remove(id.as_str());
     if let Some(Item::Table(table)) = removed {
         let comments = table.decor().prefix().and_then(RawString::as_str).unwrap_or_default();
-        // What is set off by a blank line from the table's own comment belongs to the file rather than to the table.
-        if let Some(end) = comments.rfind("\n\n")
-            && !comments[..end].trim().is_empty()
-        {
-            keep_comments(document, &comments[..end + 1], table.position());
-        }
+        keep_file_comments(document, comments, table.position());
     }
     Ok(())
+}
+
+/// Keeps what is set off by a blank line from the own comment of something that was removed: it belongs to the file
+/// rather than to that.
+pub(super) fn keep_file_comments(document: &mut DocumentMut, comments: &str, after: Option<isize>) {
+    if let Some(end) = comments.rfind("\n\n")
+        && !comments[..end].trim().is_empty()
+    {
+        keep_comments(document, &comments[..end + 1], after);
+    }
+}
+
+/// Adds profiles under ids and names of their own, but for those that run like one that is there; makes one of them
+/// the default where there is none.
+pub(super) fn import(
+    path: &Path,
+    config: &Config,
+    document: &mut DocumentMut,
+    found: &Found,
+) -> Result<Imported, ConfigError> {
+    let mut grown = config.clone();
+    let mut imported = Imported::default();
+    let mut ids = Vec::new();
+    for profile in &found.profiles {
+        if let Some(same) = config.profiles.iter().find(|there| there.runs_like(profile)) {
+            imported.present.push(same.id.clone());
+            ids.push(same.id.clone());
+            continue;
+        }
+        let name = unique_name(&profile.name, &grown);
+        let profile = Profile { id: unique_slug(&name, &grown), name, ..profile.clone() };
+        add_profile(path, &grown, document, &profile)?;
+        imported.added.push(profile.id.clone());
+        ids.push(profile.id.clone());
+        grown.profiles.push(profile);
+    }
+    let default = found.default.and_then(|n| ids.get(n)).filter(|_| config.default_profile.is_none());
+    if let Some(id) = default {
+        set_default(&grown, document, Some(id))?;
+        imported.default = Some(id.clone());
+    }
+    Ok(imported)
 }
 
 pub(super) fn set_default(
@@ -185,7 +223,7 @@ fn says_the_same(one: &Value, other: &Value) -> bool {
 }
 
 /// Gives comments whose place is gone to what follows: the next key of the root, the next table, or the end.
-fn keep_comments(document: &mut DocumentMut, comments: &str, after: Option<isize>) {
+pub(super) fn keep_comments(document: &mut DocumentMut, comments: &str, after: Option<isize>) {
     if after.is_none()
         && let Some((mut key, _)) = document.iter_mut().find(|(_, item)| item.is_value())
     {

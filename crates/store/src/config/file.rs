@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use consort_model::{Profile, ProfileId};
 use toml_edit::DocumentMut;
 
+use super::migrate::{self, Found, Imported};
 use super::{Config, ConfigError, edit};
 
 /// What the file says when Consort is started for the first time.
@@ -112,7 +113,10 @@ impl ConfigFile {
                 Ok(file)
             }
             result => {
-                let file = result?;
+                let mut file = result?;
+                if file.config.old.there {
+                    file.migrate()?;
+                }
                 file.keep_as_good(&file.document.to_string());
                 Ok(file)
             }
@@ -163,22 +167,61 @@ impl ConfigFile {
         self.edit(|_, config, document| edit::set_default(config, document, id))
     }
 
+    /// Adds profiles from elsewhere, but for those that run like one that is there.
+    pub fn import(&mut self, found: &Found) -> Result<Imported, ConfigError> {
+        self.edit(|path, config, document| edit::import(path, config, document, found))
+    }
+
+    /// Turns the keys from before there were profiles into profiles, once. The file as it was stays beside it.
+    fn migrate(&mut self) -> Result<(), ConfigError> {
+        let profiles = self.config.old.profiles(&self.config.profiles);
+        let backup = self.keep_backup()?;
+        tracing::info!(backup = %backup.display(), added = profiles.len(), "old settings become profiles");
+        let found = Found { profiles, ..Found::default() };
+        self.edit(|path, config, document| {
+            migrate::remove_old_settings(document);
+            edit::import(path, config, document, &found).map(drop)
+        })
+    }
+
+    /// Puts the file as it is beside itself, over no earlier copy that says something else.
+    fn keep_backup(&self) -> Result<PathBuf, ConfigError> {
+        let text = self.document.to_string();
+        let mut number = 1_u32;
+        loop {
+            let number_part = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = beside(&self.path, &format!(".before-migration{number_part}"));
+            match fs::read_to_string(&path) {
+                Ok(kept) if kept == text => return Ok(path),
+                Ok(_) => number += 1,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    replace(&path, &text).map_err(|source| failed(&path, "written", source))?;
+                    return Ok(path);
+                }
+                Err(source) => return Err(failed(&path, "read", source)),
+            }
+        }
+    }
+
     /// Takes up what others wrote meanwhile, makes the change, and writes the file if all of it can be understood.
-    fn edit(
+    fn edit<T>(
         &mut self,
-        change: impl FnOnce(&Path, &Config, &mut DocumentMut) -> Result<(), ConfigError>,
-    ) -> Result<(), ConfigError> {
+        change: impl FnOnce(&Path, &Config, &mut DocumentMut) -> Result<T, ConfigError>,
+    ) -> Result<T, ConfigError> {
         if self.changed() {
             *self = Self::load(&self.path)?;
         }
         let mut document = self.document.clone();
-        change(&self.path, &self.config, &mut document)?;
+        let outcome = change(&self.path, &self.config, &mut document)?;
         let text = document.to_string();
+        if text == self.document.to_string() {
+            return Ok(outcome);
+        }
         let config = Config::parse(&text, &self.path)?;
         let mut next = Self { path: self.path.clone(), document, config, stamp: self.stamp };
         next.write(&text)?;
         *self = next;
-        Ok(())
+        Ok(outcome)
     }
 
     fn read(path: &Path) -> Result<Self, ConfigError> {
