@@ -88,6 +88,8 @@ pub enum AgentEvent {
         /// The session.
         session: SessionInfo,
     },
+    /// Its session cannot be taken up again: the next process begins a new one.
+    SessionLost,
     /// Its process was ended and is not needed until the next prompt.
     Rested,
     /// Its process ended or could not be started.

@@ -19,6 +19,8 @@ use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 pub enum Signal {
     /// The session is open and takes prompts.
     Ready(SessionInfo),
+    /// There is no such session any more; the next process is to begin a new one.
+    SessionLost,
     /// The session cannot be opened; the process is of no further use.
     StartFailed {
         /// One sentence for a person: what failed and what to do.

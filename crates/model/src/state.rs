@@ -152,6 +152,7 @@ impl Agent {
                 self.lifecycle = Lifecycle::Ready;
                 self.session = Some(session.clone());
             }
+            AgentEvent::SessionLost => self.session = None,
             AgentEvent::Rested => {
                 self.lifecycle = Lifecycle::Resting;
                 self.turn = None;

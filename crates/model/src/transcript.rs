@@ -83,6 +83,7 @@ impl Writer {
     pub fn signal(&mut self, signal: Signal, settled: &[AutoAnswer], fresh: &mut dyn FnMut() -> Uuid) {
         match signal {
             Signal::Ready(session) => self.push(AgentEvent::Ready { session }),
+            Signal::SessionLost => self.push(AgentEvent::SessionLost),
             Signal::StartFailed { .. } => {}
             Signal::Text { text, within } => self.write(text, false, within),
             Signal::Thinking { text, within } => self.write(text, true, within),

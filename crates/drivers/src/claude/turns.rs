@@ -140,6 +140,11 @@ impl Claude {
         if self.phase == Phase::Opening {
             let why = ended.failure().unwrap_or_else(|| "it gave no reason".to_owned());
             let message = match &self.launch.resume {
+                // Gone for good: too old, or its process was killed before it wrote anything down.
+                Some(session) if why.contains("No conversation found") => {
+                    out.signals.push(Signal::SessionLost);
+                    format!("Claude has no session {session} any more; reopen the agent to begin a new one.")
+                }
                 Some(session) => format!("Claude cannot take up the session {session}: {why}."),
                 None => format!("Claude cannot open a session: {why}."),
             };

@@ -1,5 +1,14 @@
 //! The Claude driver through its public surface: frames in, output out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod asks;
+mod fixtures;
+mod garbage;
+mod handshake;
+mod messages;
+mod options;
+mod scene;
 mod support;
+mod system;
 mod transcripts;
+mod turns;

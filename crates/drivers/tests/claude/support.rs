@@ -165,6 +165,11 @@ impl Talk {
     }
 }
 
+/// Lets the call run; `scope` as it is written.
+pub fn allow(scope: &str) -> consort_model::Answer {
+    serde_json::from_value(json!({"answer": "allow", "scope": scope})).unwrap()
+}
+
 pub fn piece(index: u64, text: &str) -> Value {
     json!({"type": "stream_event", "parent_tool_use_id": null, "event": {"type": "content_block_delta",
         "index": index, "delta": {"type": "text_delta", "text": text}}})

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use consort_drivers::{Driver, Frame, Output};
-use consort_model::{Answer, DriverKind, GrantScope, NoticeLevel, Signal};
+use consort_model::{Answer, DriverKind, NoticeLevel, Signal};
 use serde_json::{Value, json};
 
-use crate::support::launch;
+use crate::support::{allow, launch};
 
 /// What a recording came to.
 #[derive(Default)]
@@ -95,7 +95,7 @@ fn play(lines: &[Value]) -> (Told, Vec<String>, usize) {
                             (Some("allow"), _) if body["updatedInput"]["answers"].is_object() => {
                                 Answer::Reply { value: body["updatedInput"]["answers"].clone() }
                             }
-                            (Some("allow"), _) => Answer::Allow { scope: GrantScope::Once },
+                            (Some("allow"), _) => allow("once"),
                             (_, Some(true)) => Answer::Stop,
                             _ => Answer::Deny { message: body["message"].as_str().map(str::to_owned) },
                         };
