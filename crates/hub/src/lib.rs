@@ -11,6 +11,7 @@ mod host;
 mod hub;
 mod life;
 mod profiles;
+mod reach;
 mod react;
 mod shared;
 mod task;

@@ -13,6 +13,8 @@ use consort_runner::protocol::{Exit, FromRunner, RecordBody, Stop};
 use consort_runner::spec::{Framing, Spec, Stdin, StopLimits};
 use tokio::sync::watch;
 
+use crate::reach::reach_or_spawn;
+
 /// Kept of a command's output where the agent names no limit.
 const DEFAULT_LIMIT: usize = 1 << 20;
 
@@ -38,7 +40,14 @@ struct Terminal {
     dir: PathBuf,
     sender: Sender,
     kept: Arc<Mutex<Kept>>,
-    ended: watch::Receiver<bool>,
+    progress: watch::Receiver<Progress>,
+}
+
+/// How far the reading of a command's output is.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    next_offset: u64,
+    ended: bool,
 }
 
 #[derive(Default)]
@@ -169,16 +178,12 @@ impl Terminals {
 
 /// Starts a command. Asked again after a crash, it takes up the one that runs, or goes on where the start was cut short.
 async fn start(program: &Path, dir: PathBuf, spec: Spec, limit: usize) -> Result<Terminal, String> {
-    let (welcome, sender, mut receiver) = match client::connect(&dir, 0).await {
-        Err(client::Error::Gone { .. }) => {
-            client::spawn(program, &[], &dir).await.map_err(|error| error.to_string())?;
-            client::connect(&dir, 0).await
-        }
-        other => other,
-    }
-    .map_err(|error| error.to_string())?;
+    let reached = reach_or_spawn(program, &dir).await;
+    let (welcome, sender, mut receiver) = reached.map_err(|error| error.to_string())?;
     if welcome.started {
-        return Ok(Terminal::read(dir, sender, receiver, vec![], limit));
+        let terminal = Terminal::read(dir, sender, receiver, vec![], limit);
+        terminal.reached(|progress| progress.next_offset >= welcome.next_offset).await;
+        return Ok(terminal);
     }
     sender.start(spec).await.map_err(|error| error.to_string())?;
     let mut early = Vec::new();
@@ -197,8 +202,11 @@ async fn start(program: &Path, dir: PathBuf, spec: Spec, limit: usize) -> Result
 impl Terminal {
     /// Takes up a command whose runner is there.
     async fn attach(dir: PathBuf, limit: usize) -> Result<Self, client::Error> {
-        let (_, sender, receiver) = client::connect(&dir, 0).await?;
-        Ok(Self::read(dir, sender, receiver, vec![], limit))
+        let (welcome, sender, receiver) = client::connect(&dir, 0).await?;
+        let terminal = Self::read(dir, sender, receiver, vec![], limit);
+        // Its runner tells all of its output again. Until that is read, there would seem to be less than there is.
+        terminal.reached(|progress| progress.next_offset >= welcome.next_offset).await;
+        Ok(terminal)
     }
 
     /// Reads its output in the background until it ends.
@@ -209,24 +217,35 @@ impl Terminal {
         early: Vec<FromRunner>,
         limit: usize,
     ) -> Self {
-        let (announce, ended) = watch::channel(false);
+        let (announce, progress) = watch::channel(Progress::default());
         let kept = Arc::new(Mutex::new(Kept { limit, ..Kept::default() }));
         let reader = Arc::clone(&kept);
         let mut messages = early;
         tokio::spawn(async move {
             loop {
-                let over = lock(&reader).take_in(messages.drain(..));
+                let (over, next_offset) = {
+                    let mut kept = lock(&reader);
+                    (kept.take_in(messages.drain(..)), kept.next_offset)
+                };
+                announce.send_replace(Progress { next_offset, ended: over });
                 if over || receiver.next_batch(&mut messages).await.is_err() {
                     // A runner that is gone without an exit was killed, and its command with it.
                     lock(&reader)
                         .exit
                         .get_or_insert(TerminalExit { code: None, signal: Some("SIGKILL".into()) });
-                    announce.send_replace(true);
+                    announce.send_replace(Progress { next_offset, ended: true });
                     return;
                 }
             }
         });
-        Self { dir, sender, kept, ended }
+        Self { dir, sender, kept, progress }
+    }
+
+    /// Waits until the reading is as far as wanted, or at its end.
+    async fn reached(&self, wanted: impl Fn(&Progress) -> bool) {
+        let mut progress = self.progress.clone();
+        // An error means that the reader is gone, which it is only after the end.
+        drop(progress.wait_for(|progress| progress.ended || wanted(progress)).await);
     }
 
     fn output(&self) -> CallResult {
@@ -236,9 +255,7 @@ impl Terminal {
     }
 
     async fn wait(&self) -> CallResult {
-        let mut ended = self.ended.clone();
-        // An error means that the reader is gone, which it is only after the end.
-        drop(ended.wait_for(|ended| *ended).await);
+        self.reached(|_| false).await;
         let unknown = TerminalExit { code: None, signal: None };
         CallResult::Exited(lock(&self.kept).exit.clone().unwrap_or(unknown))
     }

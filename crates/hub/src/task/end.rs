@@ -193,11 +193,12 @@ async fn settle(shared: &Shared, id: AgentId, generation: u32, last: Vec<Signal>
             }
             return Ok(events);
         }
-        let Some(agent) = state.agents.get(&id).filter(|agent| agent.generation == generation) else {
-            return Ok(vec![]);
-        };
+        // It may be reopened already; its next process waits for this one's end, so the tools are still the last turn's.
+        let Some(agent) = state.agents.get(&id) else { return Ok(vec![]) };
+        let is_known =
+            |signal: &&Signal| matches!(signal, Signal::Tool { call, .. } if agent.cursor.tools.contains_key(&call.id));
         let mut writer = Writer::new(agent, at);
-        for signal in last.iter().filter(|signal| matches!(signal, Signal::Tool { .. })) {
+        for signal in last.iter().filter(is_known) {
             writer.signal(signal.clone(), &[], fresh);
         }
         Ok(of(id, writer.finish()))

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{Ending, Process, Task, current};
 use crate::assemble::Assembler;
+use crate::reach::reach_or_spawn;
 use crate::shared::{AGENT_MARK, PROCESS_MARK, Shared};
 use crate::terminals::Terminals;
 
@@ -80,8 +81,7 @@ impl Task {
         let outbox: VecDeque<(u64, Arc<[u8]>)> =
             (1u64..).zip(output.frames.into_iter().map(Arc::from)).collect();
         self.remember(&driver, &outbox).await?;
-        client::spawn(&self.shared.program, &[], &self.dir).await?;
-        let (_, sender, receiver) = client::connect(&self.dir, 0).await?;
+        let (_, sender, receiver) = reach_or_spawn(&self.shared.program, &self.dir).await?;
         sender.start(spec.clone()).await?;
         Ok(self.process(agent, driver, spec, sender, receiver, outbox, 0).await)
     }
