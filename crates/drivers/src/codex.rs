@@ -46,7 +46,7 @@ const OPEN_REQUESTS: usize = 256;
 const FOREIGN_NOTICES: usize = 8;
 
 /// What the app server tells and nobody needs: it is known by other means, or of no interest to an agent's person.
-const PASSED_OVER: [&str; 30] = [
+const PASSED_OVER: [&str; 37] = [
     // What a turn changed in all is told with its calls, change by change.
     "turn/diff/updated",
     // Status follows from turns and asks.
@@ -63,6 +63,8 @@ const PASSED_OVER: [&str; 30] = [
     "thread/prediction/updated",
     "thread/queue/changed",
     "thread/project/updated",
+    "thread/environment/connected",
+    "thread/environment/disconnected",
     // The item `contextCompaction` tells it.
     "thread/compacted",
     "project/changed",
@@ -78,6 +80,12 @@ const PASSED_OVER: [&str; 30] = [
     "rawResponseItem/completed",
     "item/commandExecution/terminalInteraction",
     "turn/moderationMetadata",
+    // Who reviews approvals in a person's stead is a setting of the profile; what comes of it, the calls tell.
+    "item/autoApprovalReview/started",
+    "item/autoApprovalReview/completed",
+    "autoApprovalReview/strictReviewRequired",
+    "model/verification",
+    "model/safetyBuffering/updated",
     "modelProvider/authRecoveryStarted",
     "modelProvider/authRecoveryCompleted",
 ];
@@ -108,10 +116,14 @@ pub struct Codex {
     /// The permission mode that the app server was told.
     permissions: PermissionMode,
     limits: Limits,
+    /// The hash of the last message of the turn, and whether it was a review.
+    last_said: Option<(u64, bool)>,
     /// Why the turn is about to fail.
     last_error: Option<String>,
-    /// What was warned of last: some things are told again and again.
+    /// What this turn warned of last: some things are told again and again.
     last_warning: Option<String>,
+    /// Hashes of what was told about the surroundings.
+    told_warnings: Vec<u64>,
     /// Threads that are not ours and were reported.
     foreign: Vec<String>,
 }
@@ -238,8 +250,10 @@ impl Codex {
             settings: Arc::default(),
             baseline: Arc::default(),
             limits: Limits::default(),
+            last_said: None,
             last_error: None,
             last_warning: None,
+            told_warnings: Vec::new(),
             foreign: Vec::new(),
         }
     }

@@ -201,11 +201,13 @@ impl Codex {
         if let Some(Network { host, protocol }) = &asked.network_approval_context {
             tool.tool = ToolKind::Fetch;
             tool.title = one_line(&format!("Reach {host} over {protocol}"));
-            tool.input = json!({"host": host, "protocol": protocol, "command": asked.command});
+            tool.input = json!({"host": host, "protocol": protocol, "for_command": asked.command});
         }
         if !asked.additional_permissions.is_null() {
-            let Value::Object(input) = &mut tool.input else { return self.refuse_unread(request, out) };
-            input.insert("permissions".to_owned(), asked.additional_permissions.clone());
+            // More than the command is asked for, so no rule about the command alone may answer.
+            tool.tool = ToolKind::Other;
+            tool.title = format!("{}, with more permissions", tool.title);
+            tool.input = json!({"permissions": asked.additional_permissions, "for_command": asked.command});
         }
         if tool.title.is_empty() || tool.input.is_null() {
             return self.refuse_unread(request, out);

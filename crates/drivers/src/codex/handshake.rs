@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::settings::{Access, Settings};
+use super::turns::COMMANDS;
 use super::wire::{self, RpcError, lenient, one_line, read};
 use super::{Codex, Phase, Request, warn};
 use crate::Output;
@@ -204,11 +205,12 @@ impl Codex {
         if let Some(name) = thread.name {
             out.signals.push(Signal::Title(one_line(&name)));
         }
-        out.signals.push(Signal::Commands(vec![SlashCommand {
-            name: "compact".to_owned(),
-            description: "Make the context shorter".to_owned(),
-            hint: None,
-        }]));
+        let commands = COMMANDS.map(|(name, description, hint)| SlashCommand {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            hint: hint.map(str::to_owned),
+        });
+        out.signals.push(Signal::Commands(commands.into()));
         self.tell_options(out);
         if self.permissions != self.launch.permissions {
             // It was changed while the thread was being opened.

@@ -1,5 +1,7 @@
 //! What the app server tells beside the conversation: errors, limits, warnings. Each becomes one sentence.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use consort_model::{NoticeLevel, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +12,9 @@ use crate::Output;
 
 /// From which share of a limit on a person is told.
 const NEAR_LIMIT: u64 = 90;
+
+/// How many warnings are remembered as told.
+const TOLD_WARNINGS: usize = 32;
 
 /// What went wrong in a turn.
 #[derive(Deserialize, Default, Debug)]
@@ -77,6 +82,13 @@ impl Failure {
             _ => None,
         }
     }
+}
+
+/// A text's stand-in where only sameness matters, so that the text need not be held.
+pub fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `what: words.` on one line.
@@ -214,13 +226,22 @@ impl Codex {
         }
         // It comes at every start where no sandbox is installed beside the one that Codex brings.
         let harmless = text.contains("bundled bubblewrap");
-        match harmless {
-            true => notice(out, NoticeLevel::Info, text),
-            false => self.warn_anew(text, out),
-        }
+        self.tell_once(if harmless { NoticeLevel::Info } else { NoticeLevel::Warning }, text, out);
     }
 
-    /// Warns, unless that was the last warning too.
+    /// Tells what is wrong with the surroundings, which Codex repeats with every turn, once.
+    fn tell_once(&mut self, level: NoticeLevel, text: String, out: &mut Output) {
+        let hash = hash_of(&text);
+        if self.told_warnings.contains(&hash) {
+            return;
+        }
+        self.told_warnings.push(hash);
+        let excess = self.told_warnings.len().saturating_sub(TOLD_WARNINGS);
+        self.told_warnings.drain(..excess);
+        notice(out, level, text);
+    }
+
+    /// Warns of trouble within a turn, unless that was the last warning too.
     pub(super) fn warn_anew(&mut self, text: String, out: &mut Output) {
         if self.last_warning.as_ref() != Some(&text) {
             self.last_warning = Some(text.clone());
@@ -239,7 +260,7 @@ impl Codex {
         let ServerStatus { name, status, error } = read(params);
         if status == "failed" {
             let what = format!("Codex cannot reach the MCP server {}", one_line(&name));
-            self.warn_anew(sentence_of(&what, &error.unwrap_or_default()), out);
+            self.tell_once(NoticeLevel::Warning, sentence_of(&what, &error.unwrap_or_default()), out);
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::items::{Item, ItemKind};
-use super::notices::{Failure, sentence_of};
+use super::notices::{Failure, hash_of, sentence_of};
 use super::tools::Ended;
 use super::wire::{RpcError, lenient, one_line, read};
 use super::{Codex, Phase, Place, Request, notice, warn};
@@ -120,14 +120,14 @@ impl Codex {
         let (Phase::Open, None, Some(thread)) = (self.phase, &self.turn, self.thread.clone()) else {
             return warn(out, "A prompt came at a time when Codex takes none, and was not sent.");
         };
-        let request = if text.trim() == "/compact" && attachments.is_empty() {
-            self.send(Request::Turn, "thread/compact/start", json!({"threadId": thread}), out)
-        } else {
-            let params = json!({"threadId": thread, "input": input(text, attachments)});
-            self.send(Request::Turn, "turn/start", params, out)
-        };
+        let command = if attachments.is_empty() { slash_command(text, &thread) } else { None };
+        let (method, params) = command.unwrap_or_else(|| {
+            ("turn/start", json!({"threadId": thread, "input": input(text, attachments)}))
+        });
+        let request = self.send(Request::Turn, method, params, out);
         self.last_error = None;
         self.last_warning = None;
+        self.last_said = None;
         self.turn = Some(Turn { request, id: None, begun: false, interrupted: false });
     }
 
@@ -381,6 +381,9 @@ impl Codex {
         let known = self.messages.iter().position(|message| message.item == item.id);
         let told = known.map_or(0, |index| self.messages.remove(index).told);
         let thought = item.kind == ItemKind::Reasoning;
+        if !thought && self.is_said_twice(item) && told == 0 {
+            return;
+        }
         let rest = match item.kind {
             // Thoughts come in two forms at once, so only one that was not told at all can be told whole.
             ItemKind::Reasoning if told > 0 => String::new(),
@@ -398,6 +401,14 @@ impl Codex {
         if anything {
             out.signals.push(Signal::MessageEnd);
         }
+    }
+
+    /// Whether it says the same as what was said before it: a review comes as its own item and as a message.
+    fn is_said_twice(&mut self, item: &Item) -> bool {
+        let review = item.kind == ItemKind::ExitedReviewMode;
+        let hash = hash_of(if review { &item.review } else { &item.text });
+        let before = self.last_said.replace((hash, review));
+        before.is_some_and(|(said, was_review)| said == hash && review != was_review)
     }
 
     fn end_messages(&mut self, place: &Place, out: &mut Output) {
@@ -460,6 +471,29 @@ impl Codex {
 fn say(place: Place, text: String, thought: bool, out: &mut Output) {
     let within = place.within();
     out.signals.push(if thought { Signal::Thinking { text, within } } else { Signal::Text { text, within } });
+}
+
+/// The commands that are offered, by name and what they do.
+pub const COMMANDS: [(&str, &str, Option<&str>); 2] = [
+    ("compact", "Make the context shorter", None),
+    ("review", "Review what was changed and not committed, or what the words say", Some("what to review")),
+];
+
+/// The request that a command is: the app server reads none from a prompt.
+fn slash_command(text: &str, thread: &str) -> Option<(&'static str, Value)> {
+    let text = text.trim().strip_prefix('/')?;
+    let (name, words) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match (name, words.trim()) {
+        ("compact", "") => Some(("thread/compact/start", json!({"threadId": thread}))),
+        ("review", words) => {
+            let target = match words {
+                "" => json!({"type": "uncommittedChanges"}),
+                words => json!({"type": "custom", "instructions": words}),
+            };
+            Some(("review/start", json!({"threadId": thread, "target": target})))
+        }
+        _ => None,
+    }
 }
 
 /// A prompt in the app server's form. It takes no files, so their text goes with the words.

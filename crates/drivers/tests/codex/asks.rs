@@ -179,6 +179,17 @@ fn a_commands_approval_can_be_about_the_network() {
 }
 
 #[test]
+fn no_rule_about_a_command_answers_for_more_than_the_command() {
+    let mut talk = Talk::working();
+    let mut params = command();
+    params["additionalPermissions"] = json!({"network": {"enabled": true}});
+    let out = talk.asks(json!(0), COMMAND, params);
+    let (title, tool, _) = approval(&out);
+    assert_eq!((title, tool.tool), ("touch a, with more permissions (May I?)", ToolKind::Other));
+    assert_eq!(tool.input.get("command"), None);
+}
+
+#[test]
 fn a_servers_tool_is_asked_for_as_the_call_it_is() {
     let mut talk = Talk::working();
     let item = json!({"type": "mcpToolCall", "id": "m", "server": "s", "tool": "t", "arguments": {"a": 1}});

@@ -177,6 +177,10 @@ fn reviews_and_compaction_are_told() {
     assert_eq!(notices(&out)[0].1, "Codex reviews current changes.");
     let out = talk.item("completed", json!({"type": "exitedReviewMode", "id": "b", "review": "Looks good."}));
     assert_eq!(out.signals, [text("Looks good."), Signal::MessageEnd]);
+    // The same comes as a message, before or after.
+    let again = json!({"type": "agentMessage", "id": "m", "text": "Looks good."});
+    assert_eq!(talk.item("completed", again.clone()).signals, []);
+    assert_eq!(talk.item("completed", again).signals, [text("Looks good."), Signal::MessageEnd]);
     assert_eq!(talk.item("started", json!({"type": "contextCompaction", "id": "c"})).signals, []);
     assert_eq!(notices(&talk.item("completed", json!({"type": "contextCompaction", "id": "c"}))).len(), 1);
 }

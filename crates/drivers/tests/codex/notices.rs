@@ -85,6 +85,13 @@ fn the_same_trouble_is_told_once_in_a_row() {
     talk.ends("failed");
     talk.prompt("again");
     assert_eq!(notices(&talk.tells("error", down)).len(), 1);
+    // What is wrong with the surroundings does not change from turn to turn.
+    let metadata = json!({"message": "Model metadata not found."});
+    assert_eq!(notices(&talk.tells("warning", metadata.clone())).len(), 1);
+    talk.begins();
+    talk.ends("completed");
+    talk.prompt("again");
+    assert_eq!(talk.tells("warning", metadata).signals, []);
 }
 
 #[test]

@@ -58,6 +58,31 @@ fn compacting_is_a_turn_of_its_own() {
 }
 
 #[test]
+fn commands_become_the_requests_that_they_are() {
+    let target = |target: serde_json::Value| json!({"threadId": "t", "target": target});
+    let table = [
+        ("/review", "review/start", Some(target(json!({"type": "uncommittedChanges"})))),
+        (
+            " /review the last commit ",
+            "review/start",
+            Some(target(json!({"type": "custom", "instructions": "the last commit"}))),
+        ),
+        ("/compact ", "thread/compact/start", Some(json!({"threadId": "t"}))),
+        ("/compact this sentence", "turn/start", None),
+        ("/unknown", "turn/start", None),
+        ("what does /compact do", "turn/start", None),
+    ];
+    for (text, method, params) in table {
+        let mut talk = Talk::open();
+        talk.prompt(text);
+        assert_eq!(talk.last_sent()["method"], method, "{text}");
+        if let Some(params) = params {
+            assert_eq!(talk.last_sent()["params"], params);
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_turn_says_how_it_ended() {
     let failed = |message: &str| TurnOutcome::Failed { message: message.into() };
     let table = [
