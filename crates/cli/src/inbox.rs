@@ -67,7 +67,7 @@ fn shown(entry: &InboxEntry, paint: Paint, now: i64) -> String {
 /// `consort approve`.
 pub fn approve(args: &args::Approve) -> Result<(), Stop> {
     let scope = scope_of(args.always, args.session);
-    answer_all(&args.ids, &Answer::Allow { scope })
+    answer_all(&args.ids, &Answer::allow(scope))
 }
 
 /// `consort deny`.

@@ -190,11 +190,14 @@ fn settled(title: &str, settlement: &Settlement, paint: Paint) -> String {
         SettledBy::AgentEnded => "as its process ended".to_owned(),
     };
     let (word, style) = match &settlement.answer {
-        Some(Answer::Allow { scope: GrantScope::Once }) => ("allowed".to_owned(), Style::Green),
-        Some(Answer::Allow { scope: GrantScope::Session }) => {
+        Some(Answer::Allow { scope: GrantScope::Once, .. }) => ("allowed".to_owned(), Style::Green),
+        Some(Answer::Allow { scope: GrantScope::Session, .. }) => {
             ("allowed for this session".to_owned(), Style::Green)
         }
-        Some(Answer::Allow { scope: GrantScope::Always }) => ("always allowed".to_owned(), Style::Green),
+        Some(Answer::Allow { scope: GrantScope::Always, .. }) => ("always allowed".to_owned(), Style::Green),
+        Some(Answer::Allow { scope: GrantScope::Project, .. }) => {
+            ("allowed for the project".to_owned(), Style::Green)
+        }
         Some(Answer::Deny { message: Some(message) }) => {
             (format!("denied ({})", one_line(message)), Style::Red)
         }

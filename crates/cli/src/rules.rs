@@ -1,7 +1,6 @@
 //! `consort rules`: the standing allowances that people gave.
 
 use consort_daemon::protocol::{Call, Done, RuleView};
-use consort_model::policy::Subject;
 use consort_model::{Refusal, RuleScope};
 
 use crate::args::Rules;
@@ -31,16 +30,16 @@ fn list(json: bool) -> Result<(), Stop> {
         let whom = match &rule.scope {
             RuleScope::Agent { agent } => format!("agent {}", short(agent)),
             RuleScope::Profile { profile } => format!("profile {}", exact(profile.as_str())),
+            RuleScope::Project { folder } => format!("project {}", exact(folder)),
+            RuleScope::All => "all agents".to_owned(),
         };
-        let what = match &rule.subject {
-            Subject::Paths { paths } => exact(&paths.join(", ")),
-            Subject::Exact { title, .. } => exact(title),
-        };
+        let what = exact(&rule.subject.to_string());
+        let effect = if rule.effect.is_allow() { "allow" } else { "deny" };
         let id = output.paint.paint(Style::Bold, &short(rule.id)).into_owned();
         let age = age(now() - rule.at.0);
         output.line(&format!(
-            "{id}  {whom}  {}: {}  {age}",
-            kind_word(rule.tool),
+            "{id}  {effect}  {whom}  {}: {}  {age}",
+            rule.tool.map_or("any", kind_word),
             what.replace('\n', " ")
         ))?;
     }

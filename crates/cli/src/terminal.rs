@@ -131,7 +131,7 @@ impl Dialogue {
 }
 
 fn allow(scope: GrantScope) -> Step {
-    Step::Answer(Answer::Allow { scope })
+    Step::Answer(Answer::allow(scope))
 }
 
 #[cfg(test)]
@@ -182,9 +182,9 @@ mod tests {
     fn one_letter_answers_an_approval() {
         let deny = Answer::Deny { message: None };
         for (line, answer) in [
-            ("y", Answer::Allow { scope: GrantScope::Once }),
-            (" S ", Answer::Allow { scope: GrantScope::Session }),
-            ("a", Answer::Allow { scope: GrantScope::Always }),
+            ("y", Answer::allow(GrantScope::Once)),
+            (" S ", Answer::allow(GrantScope::Session)),
+            ("a", Answer::allow(GrantScope::Always)),
             ("n", deny),
             ("q", Answer::Stop),
         ] {

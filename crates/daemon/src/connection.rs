@@ -206,16 +206,9 @@ impl Client {
                 open.into_iter().map(|(agent, ask)| InboxEntry::new(state, agent, ask)).collect::<Vec<_>>()
             })),
             Call::Answer { ask, answer } => done(hub.answer(Actor::Person, &ask, answer).await.map(drop)),
-            Call::ListRules {} => value(&hub.with(|state| {
-                let view = |rule: &consort_model::Rule| RuleView {
-                    id: rule.id,
-                    scope: rule.scope.clone(),
-                    tool: rule.tool,
-                    subject: rule.subject.clone(),
-                    at: rule.at,
-                };
-                state.rules.values().map(view).collect::<Vec<_>>()
-            })),
+            Call::ListRules {} => {
+                value(&hub.with(|state| state.rules.values().map(RuleView::from).collect::<Vec<_>>()))
+            }
             Call::RemoveRule { rule } => done(hub.remove_rule(rule).await),
             Call::ListProfiles {} => value(&hub.profiles().await.map_err(error_body)?),
             Call::CheckProfiles { profile } => {

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use consort_model::policy::Subject;
+use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
     Item, ItemIndex, Lifecycle, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
@@ -657,16 +657,28 @@ impl InboxEntry {
 pub struct RuleView {
     /// Which rule.
     pub id: RuleId,
+    /// Whether it allows or denies.
+    pub effect: Effect,
     /// Whom it covers.
     #[serde(flatten)]
     pub scope: RuleScope,
-    /// The kind of call.
-    pub tool: ToolKind,
+    /// The kind of call; none: any.
+    #[serde(default)]
+    pub tool: Option<ToolKind>,
     /// What the call must be.
     #[serde(flatten)]
     pub subject: Subject,
     /// When it was set.
     pub at: Timestamp,
+    /// Where it comes from.
+    pub origin: RuleOrigin,
+}
+
+impl From<&Rule> for RuleView {
+    fn from(rule: &Rule) -> Self {
+        let Rule { id, effect, scope, tool, subject, at, origin } = rule.clone();
+        Self { id, effect, scope, tool, subject, at, origin }
+    }
 }
 
 /// How far an approval on the command line reaches.

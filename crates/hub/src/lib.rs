@@ -13,6 +13,7 @@ mod life;
 mod profiles;
 mod reach;
 mod react;
+mod real_path;
 mod shared;
 mod task;
 mod terminals;

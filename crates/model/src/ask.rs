@@ -105,6 +105,8 @@ pub enum GrantScope {
     Session,
     /// Calls like it by any agent of this profile, kept as a rule that can be seen and removed.
     Always,
+    /// Calls like it by any agent that works in this agent's folder, kept likewise.
+    Project,
 }
 
 /// A person's answer.
@@ -115,6 +117,10 @@ pub enum Answer {
     Allow {
         /// How far that reaches.
         scope: GrantScope,
+        /// Which calls count as like it, such as `git *` for a command: a command pattern, a path pattern or a title, by
+        /// the kind of the call, which it must cover. None: the very same call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<String>,
     },
     /// Do not let it run.
     Deny {
@@ -134,6 +140,13 @@ pub enum Answer {
     },
     /// Deny, and stop the turn.
     Stop,
+}
+
+impl Answer {
+    /// Lets the very call run, and the same again as far as `scope` reaches.
+    pub fn allow(scope: GrantScope) -> Self {
+        Self::Allow { scope, pattern: None }
+    }
 }
 
 /// How an ask ended.

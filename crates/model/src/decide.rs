@@ -14,7 +14,7 @@ use crate::event::{AgentEvent, Event};
 use crate::ids::{AgentId, AskId, ProfileId, PromptId, RuleId, Timestamp, TurnId};
 use crate::item::NoticeLevel;
 use crate::limits::Limits;
-use crate::policy;
+use crate::policy::{self, Rule, RuleOrigin};
 use crate::relation::{Relation, TaskResult};
 use crate::signal::Signal;
 use crate::state::State;
@@ -547,6 +547,7 @@ pub fn answer(
     answer: &Answer,
     at: Timestamp,
     fresh: &mut dyn FnMut() -> Uuid,
+    resolve: policy::Resolve<'_>,
 ) -> Result<Vec<Event>, Refusal> {
     let open = agent
         .asks
@@ -554,16 +555,31 @@ pub fn answer(
         .find(|open| open.id == ask)
         .ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
     check_answer(Actor::Person, &open.body, answer)?;
+    let rule = granted(agent, open, answer, RuleId::new(fresh()), at, resolve)?;
     let mut writer = Writer::new(agent, at);
     writer.settle(open, Some(answer.clone()), SettledBy::Person);
     let mut events: Vec<Event> =
         writer.finish().into_iter().map(|change| Event::of(agent.id, change)).collect();
-    if let (AskBody::Approval { tool, .. }, Answer::Allow { scope }) = (&open.body, answer)
-        && let Some(rule) = policy::rule_for(agent, tool, *scope, RuleId::new(fresh()), at)
-    {
-        events.push(Event::RuleAdded { rule });
-    }
+    events.extend(rule.map(|rule| Event::RuleAdded { rule }));
     Ok(events)
+}
+
+/// The rule that an answer to an open ask sets.
+pub fn granted(
+    agent: &Agent,
+    open: &Ask,
+    answer: &Answer,
+    id: RuleId,
+    at: Timestamp,
+    resolve: policy::Resolve<'_>,
+) -> Result<Option<Rule>, Refusal> {
+    let (AskBody::Approval { tool, .. }, Answer::Allow { scope, pattern }) = (&open.body, answer) else {
+        return Ok(None);
+    };
+    let grant = policy::Grant { scope: *scope, pattern: pattern.as_deref() };
+    let origin = RuleOrigin::Answer { agent: agent.id, ask: open.id };
+    policy::rule_for(agent, tool, grant, id, origin, at, resolve)
+        .map_err(|reason| Refusal::WrongAnswer { reason })
 }
 
 /// Ends a sub-agent's task with its result and wakes the parent with it. A task that is over stays as it is.

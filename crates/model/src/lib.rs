@@ -36,7 +36,7 @@ pub use item::{
     Attachment, Diff, Item, ItemBody, NoticeLevel, PlanEntry, PlanStatus, ToolCall, ToolKind, ToolStatus,
 };
 pub use limits::Limits;
-pub use policy::{PermissionMode, Rule, RuleScope};
+pub use policy::{Effect, PermissionMode, Rule, RuleOrigin, RuleScope};
 pub use profile::{
     ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Profile, ProfileRevision, ProfileSummary,
     RevisionKey, SandboxMode,

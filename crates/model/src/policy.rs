@@ -1,20 +1,31 @@
 //! Which approvals need a person.
 //!
-//! Pure: permission mode, rules, relation and the call itself go in, a [`Verdict`] comes out. A rule matches only a call
-//! that would do the very same thing (same kind, same command and input, or no other paths), so that an agent cannot
-//! widen what a person granted by choosing its words.
+//! Pure: permission mode, rules, relation and the call itself go in, a [`Verdict`] comes out. What a rule allows cannot be
+//! widened by the words an agent chooses: [`shell`] and [`command`] read command lines, [`paths`] knows files by their
+//! real names, [`call`] takes a call by everything that is said about it. Leaves the look at the disk to the caller, who
+//! lends it as [`Resolve`].
+//!
+//! Invariant: a denial wins over everything that allows, and what is not understood is not allowed by a rule. A mode is
+//! the agent's own: a sub-agent has none of its parent's.
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+mod call;
+pub mod command;
+mod paths;
+mod rule;
+pub mod shell;
+mod wrappers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::ask::{Answer, AskBody, GrantScope, SettledBy};
-use crate::ids::{AgentId, ProfileId, RuleId, Timestamp};
-use crate::item::{ToolCall, ToolKind};
+use crate::item::ToolKind;
+
+use call::Act;
+use command::Denial;
+pub use paths::{Resolve, kept_globs};
+pub use rule::{Effect, Grant, Rule, RuleOrigin, RuleScope, Subject, rule_for};
 
 /// What an agent's approvals follow when no rule does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,7 +36,7 @@ pub enum PermissionMode {
     Default,
     /// Edits inside the working directory are allowed.
     AcceptEdits,
-    /// Nothing may be changed: edits are denied.
+    /// Nothing may be changed: edits are denied, and commands ask whatever the rules say.
     Plan,
     /// Everything is allowed.
     Bypass,
@@ -56,55 +67,6 @@ impl std::str::FromStr for PermissionMode {
     }
 }
 
-/// A standing allowance that a person gave.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Rule {
-    /// Which rule.
-    pub id: RuleId,
-    /// Whom it covers.
-    pub scope: RuleScope,
-    /// The kind of call it covers.
-    pub tool: ToolKind,
-    /// What the call must be, as [`Subject`] has it.
-    pub subject: Subject,
-    /// When it was set.
-    pub at: Timestamp,
-}
-
-/// Whom a rule covers.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "scope", rename_all = "snake_case")]
-pub enum RuleScope {
-    /// One agent.
-    Agent {
-        /// Which one.
-        agent: AgentId,
-    },
-    /// Every agent of a profile.
-    Profile {
-        /// Which one.
-        profile: ProfileId,
-    },
-}
-
-/// What a call does, in the form in which two calls are compared.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "subject", rename_all = "snake_case")]
-pub enum Subject {
-    /// It touches these files and no others; absolute, sorted, without `.` and `..`.
-    Paths {
-        /// The files.
-        paths: Vec<String>,
-    },
-    /// It is exactly this.
-    Exact {
-        /// The call in one line.
-        title: String,
-        /// Its input as JSON text, with sorted keys.
-        input: String,
-    },
-}
-
 /// What is to be done about an approval.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
@@ -115,259 +77,70 @@ pub enum Verdict {
 }
 
 /// Decides an ask of `agent`: questions always go to a person.
-pub fn judge<'a>(agent: &Agent, rules: impl IntoIterator<Item = &'a Rule>, body: &AskBody) -> Verdict {
+pub fn judge<'a>(
+    agent: &Agent,
+    rules: impl IntoIterator<Item = &'a Rule>,
+    body: &AskBody,
+    resolve: Resolve<'_>,
+) -> Verdict {
     let AskBody::Approval { tool, .. } = body else { return Verdict::AskPerson };
-    let allow = |by| Verdict::Settle(Answer::Allow { scope: GrantScope::Once }, by);
-    let changes_files = matches!(tool.tool, ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
-    if agent.permissions == PermissionMode::Plan && changes_files {
-        let message = Some("plan mode is on: describe the change instead of making it".to_owned());
-        return Verdict::Settle(Answer::Deny { message }, SettledBy::Mode);
+    let allow = |by| Verdict::Settle(Answer::allow(GrantScope::Once), by);
+    let deny = |message: String, by| Verdict::Settle(Answer::Deny { message: Some(message) }, by);
+    let act = Act::of(tool, &agent.cwd, resolve);
+    let rules: Vec<&Rule> = rules.into_iter().filter(|rule| rule.concerns(agent, resolve)).collect();
+
+    let mut denial = Denial::No;
+    for rule in &rules {
+        let by_rule = rule.denies(&act, &agent.cwd, resolve);
+        if by_rule == Denial::Yes {
+            let message = format!("a rule denies this ({}): do not try it in another way", rule.subject);
+            return deny(message, SettledBy::Rule { rule: rule.id });
+        }
+        denial = denial.max(by_rule);
+    }
+    let changes_files =
+        matches!(tool.tool, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) || !tool.diffs.is_empty();
+    let planning = agent.permissions == PermissionMode::Plan;
+    if planning && changes_files {
+        return deny("plan mode is on: describe the change instead of making it".to_owned(), SettledBy::Mode);
+    }
+    if denial == Denial::Perhaps || (planning && tool.tool == ToolKind::Execute) {
+        return Verdict::AskPerson;
     }
     if agent.permissions == PermissionMode::Bypass {
         return allow(SettledBy::Mode);
     }
-    let subject = Subject::of(tool, &agent.cwd);
-    if let Some(rule) = rules.into_iter().find(|rule| rule.covers(agent, tool, &subject)) {
-        return allow(SettledBy::Rule { rule: rule.id });
+    let by_itself = rules.iter().find(|rule| rule.allows(&act, &agent.cwd, resolve)).map(|rule| rule.id);
+    if let Some(rule) = by_itself.or_else(|| rule::covered_by_commands(rules.iter().copied(), &act)) {
+        return allow(SettledBy::Rule { rule });
     }
+    let inside = call::are_inside(&act.names.all, &agent.cwd, resolve);
     if agent.permissions == PermissionMode::AcceptEdits
         && tool.tool == ToolKind::Edit
-        && let Subject::Paths { paths } = &subject
-        && paths.iter().all(|path| Path::new(path).starts_with(&agent.cwd))
+        && act.names.certain
+        && inside
+        && !act.names.all.iter().any(|name| is_machinery(name))
     {
         return allow(SettledBy::Mode);
     }
     match agent.relation.parent() {
-        Some(parent) if matches!(tool.tool, ToolKind::Read | ToolKind::Search) => {
+        // It may name no paths, as a search of the web does.
+        Some(parent)
+            if matches!(tool.tool, ToolKind::Read | ToolKind::Search)
+                && inside
+                && (act.names.certain || act.names.all.is_empty()) =>
+        {
             allow(SettledBy::Relation { parent })
         }
         _ => Verdict::AskPerson,
     }
 }
 
-impl Rule {
-    fn covers(&self, agent: &Agent, tool: &ToolCall, subject: &Subject) -> bool {
-        let in_scope = match &self.scope {
-            RuleScope::Agent { agent: id } => *id == agent.id,
-            RuleScope::Profile { profile } => *profile == agent.profile,
-        };
-        in_scope && self.tool == tool.tool && self.subject.covers(subject)
-    }
-}
-
-impl Subject {
-    /// What a call of an agent in `cwd` does.
-    pub fn of(tool: &ToolCall, cwd: &str) -> Self {
-        let file_kind =
-            matches!(tool.tool, ToolKind::Read | ToolKind::Edit | ToolKind::Delete | ToolKind::Move);
-        let mut paths: Vec<String> = tool
-            .diffs
-            .iter()
-            .map(|diff| diff.path.as_str())
-            .chain(tool.locations.iter().map(|location| without_line(location)))
-            .map(|path| normal(Path::new(cwd), path))
-            .collect();
-        if !file_kind || paths.is_empty() {
-            return Self::Exact { title: tool.title.clone(), input: sorted(&tool.input).to_string() };
-        }
-        paths.sort();
-        paths.dedup();
-        Self::Paths { paths }
-    }
-
-    /// Whether a call that does `other` does nothing that this does not.
-    fn covers(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Paths { paths }, Self::Paths { paths: others }) => {
-                others.iter().all(|path| paths.contains(path))
-            }
-            (Self::Exact { .. }, Self::Exact { .. }) => self == other,
-            _ => false,
-        }
-    }
-}
-
-/// The same value with the keys of its objects in order, so that equal inputs have equal texts.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let ordered: BTreeMap<&String, Value> =
-                fields.iter().map(|(key, value)| (key, sorted(value))).collect();
-            ordered.into_iter().map(|(key, value)| (key.clone(), value)).collect()
-        }
-        Value::Array(values) => values.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
-}
-
-/// `src/main.rs:12` without the line.
-fn without_line(location: &str) -> &str {
-    match location.rsplit_once(':') {
-        Some((path, line)) if !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) => path,
-        _ => location,
-    }
-}
-
-/// An absolute path without `.` and `..`, by the text alone: links are not followed.
-fn normal(cwd: &Path, path: &str) -> String {
-    let mut normal = PathBuf::new();
-    for part in cwd.join(path).components() {
-        match part {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            other => normal.push(other),
-        }
-    }
-    normal.to_string_lossy().into_owned()
-}
-
-/// The rule that a person's answer sets, if its scope reaches beyond the call at hand.
-pub fn rule_for(
-    agent: &Agent,
-    tool: &ToolCall,
-    scope: GrantScope,
-    id: RuleId,
-    at: Timestamp,
-) -> Option<Rule> {
-    let scope = match scope {
-        GrantScope::Once => return None,
-        GrantScope::Session => RuleScope::Agent { agent: agent.id },
-        GrantScope::Always => RuleScope::Profile { profile: agent.profile.clone() },
-    };
-    Some(Rule { id, scope, tool: tool.tool, subject: Subject::of(tool, &agent.cwd), at })
+/// Files that make other programs run something: editing one is more than an edit.
+fn is_machinery(path: &str) -> bool {
+    path.split('/')
+        .any(|name| [".git", ".consort"].iter().any(|machinery| name.eq_ignore_ascii_case(machinery)))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decide::testing::{agent, tool, uuid};
-    use crate::item::Diff;
-    use crate::relation::Relation;
-
-    fn edit(path: &str) -> ToolCall {
-        let mut call = tool(ToolKind::Edit, "Edit");
-        call.diffs.push(Diff { path: path.into(), old_text: None, new_text: "x".into() });
-        call
-    }
-
-    fn verdict(agent: &Agent, rules: &[Rule], tool: ToolCall) -> Verdict {
-        judge(agent, rules, &AskBody::Approval { tool, options: vec![] })
-    }
-
-    fn allowed(verdict: &Verdict) -> bool {
-        matches!(verdict, Verdict::Settle(Answer::Allow { .. }, _))
-    }
-
-    #[test]
-    fn modes_decide_by_kind_and_place() {
-        use PermissionMode::{AcceptEdits, Bypass, Default, Plan};
-        // (mode, call, allowed; None: a person is asked)
-        let table = [
-            (Default, tool(ToolKind::Execute, "ls"), None),
-            (Default, edit("/work/a"), None),
-            (Default, tool(ToolKind::Read, "a"), None),
-            (AcceptEdits, edit("/work/a"), Some(true)),
-            (AcceptEdits, edit("sub/a"), Some(true)),
-            (AcceptEdits, edit("/etc/passwd"), None),
-            (AcceptEdits, edit("../etc/passwd"), None),
-            (AcceptEdits, edit("/work/../etc/passwd"), None),
-            (AcceptEdits, edit("/workshop/a"), None),
-            (AcceptEdits, tool(ToolKind::Edit, "no paths given"), None),
-            (AcceptEdits, tool(ToolKind::Execute, "rm a"), None),
-            (AcceptEdits, tool(ToolKind::Delete, "a"), None),
-            (Plan, edit("/work/a"), Some(false)),
-            (Plan, tool(ToolKind::Delete, "a"), Some(false)),
-            (Plan, tool(ToolKind::Execute, "ls"), None),
-            (Bypass, tool(ToolKind::Execute, "rm -rf x"), Some(true)),
-            (Bypass, edit("/etc/passwd"), Some(true)),
-        ];
-        for (mode, call, expected) in table {
-            let mut agent = agent(1);
-            agent.permissions = mode;
-            let got = verdict(&agent, &[], call.clone());
-            let as_bool = (got != Verdict::AskPerson).then(|| allowed(&got));
-            assert_eq!(as_bool, expected, "{mode:?} {call:?}");
-        }
-    }
-
-    #[test]
-    fn a_sub_agent_may_read_and_search_but_not_change() {
-        let mut child = agent(2);
-        child.relation = Relation::SubAgent { parent: agent(1).id, tool_call: None, result: None };
-        for (kind, expected) in [
-            (ToolKind::Read, true),
-            (ToolKind::Search, true),
-            (ToolKind::Edit, false),
-            (ToolKind::Execute, false),
-            (ToolKind::Fetch, false),
-            (ToolKind::Other, false),
-        ] {
-            assert_eq!(allowed(&verdict(&child, &[], tool(kind, "x"))), expected, "{kind:?}");
-        }
-    }
-
-    #[test]
-    fn a_grant_covers_the_same_call_only() {
-        let asker = agent(1);
-        let granted = tool(ToolKind::Execute, "git status");
-        let rule = |scope| rule_for(&asker, &granted, scope, RuleId::new(uuid(9)), Timestamp(0));
-        let session = rule(GrantScope::Session).unwrap();
-        let always = rule(GrantScope::Always).unwrap();
-        assert_eq!(rule(GrantScope::Once), None);
-
-        let mut twin = agent(2);
-        twin.profile = asker.profile.clone();
-        let mut stranger = agent(3);
-        stranger.profile = ProfileId::new("other");
-        let mut disguised = granted.clone();
-        disguised.input = serde_json::json!({"command": "rm -rf x"});
-        let table = [
-            (&asker, granted.clone(), &session, true),
-            (&twin, granted.clone(), &session, false),
-            (&twin, granted.clone(), &always, true),
-            (&stranger, granted.clone(), &always, false),
-            (&asker, tool(ToolKind::Execute, "git status; rm -rf x"), &session, false),
-            (&asker, tool(ToolKind::Execute, "git"), &session, false),
-            (&asker, tool(ToolKind::Other, "git status"), &session, false),
-            (&asker, disguised, &session, false),
-        ];
-        for (agent, call, rule, expected) in table {
-            let got = verdict(agent, std::slice::from_ref(rule), call.clone());
-            assert_eq!(allowed(&got), expected, "{call:?} under {rule:?}");
-        }
-    }
-
-    #[test]
-    fn the_order_of_keys_in_an_input_does_not_matter() {
-        let call = |text: &str| {
-            let mut call = tool(ToolKind::Execute, "run");
-            call.input = serde_json::from_str(text).unwrap();
-            Subject::of(&call, "/work")
-        };
-        assert_eq!(call(r#"{"a":1,"b":[{"c":2,"d":3}]}"#), call(r#"{"b":[{"d":3,"c":2}],"a":1}"#));
-        assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
-    }
-
-    #[test]
-    fn a_grant_for_paths_covers_those_files_however_they_are_written() {
-        let asker = agent(1);
-        let grant =
-            rule_for(&asker, &edit("/work/a"), GrantScope::Session, RuleId::new(uuid(9)), Timestamp(0));
-        let rules: Vec<Rule> = grant.into_iter().collect();
-        let mut both = edit("/work/a");
-        both.locations.push("/work/b:3".into());
-        for (call, expected) in [
-            (edit("a"), true),
-            (edit("./a"), true),
-            (edit("x/../a"), true),
-            (edit("b"), false),
-            (both, false),
-            (edit("../work/a"), true),
-            (edit("a/b"), false),
-        ] {
-            assert_eq!(allowed(&verdict(&asker, &rules, call.clone())), expected, "{call:?}");
-        }
-    }
-}
+mod tests;

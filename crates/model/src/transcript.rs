@@ -349,11 +349,8 @@ mod tests {
     fn an_ask_that_a_rule_settles_is_recorded_and_never_open() {
         let subject = agent(1);
         let mut writer = Writer::new(&subject, Timestamp(5));
-        let auto = AutoAnswer {
-            key: "k".into(),
-            answer: Answer::Allow { scope: GrantScope::Once },
-            by: SettledBy::Mode,
-        };
+        let auto =
+            AutoAnswer { key: "k".into(), answer: Answer::allow(GrantScope::Once), by: SettledBy::Mode };
         let body = AskBody::Approval { tool: tool(ToolKind::Read, "a"), options: vec![] };
         let ask = Signal::Ask { key: "k".into(), title: "a".into(), body };
         writer.signal(ask, &[auto], &mut || uuid(50));

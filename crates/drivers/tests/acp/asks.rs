@@ -42,14 +42,14 @@ fn an_approval_brings_its_tool_call_along() {
     assert_eq!(call, tool);
     assert_eq!(options.len(), 4);
     assert_eq!(options[0].kind, OptionKind::AllowAlways);
-    let out = talk.driver.answer(key, &Answer::Allow { scope: GrantScope::Session });
+    let out = talk.driver.answer(key, &Answer::allow(GrantScope::Session));
     talk.note(out);
     assert_eq!((&talk.last_sent()["id"], &talk.last_sent()["result"]), (&json!("p-1"), &selected("a")));
 }
 
 #[test]
 fn answers_become_the_options_that_the_agent_offers() {
-    let once = Answer::Allow { scope: GrantScope::Once };
+    let once = Answer::allow(GrantScope::Once);
     let deny = Answer::Deny { message: None };
     let cancelled = json!({"outcome": {"outcome": "cancelled"}});
     let only = |id: &str, kind: &str| json!([{"optionId": id, "name": id, "kind": kind}]);

@@ -35,7 +35,7 @@ fn choose_second(option: &str) -> Step {
 
 fn scenes() -> Vec<Scene> {
     let launch = Launch { cwd: "/tmp".into(), ..Launch::default() };
-    let allow = Answer::Allow { scope: GrantScope::Once };
+    let allow = Answer::allow(GrantScope::Once);
     let deny = Answer::Deny { message: None };
     vec![
         Scene {

@@ -22,8 +22,8 @@ use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Verdict};
 use consort_model::transcript::{AutoAnswer, Writer};
 use consort_model::{
-    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, Signal, State,
-    Timestamp, TurnId, decide,
+    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, RuleId, Signal,
+    State, Timestamp, TurnId, decide,
 };
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, RecordBody, RefusalReason};
@@ -36,6 +36,7 @@ use crate::HubError;
 use crate::assemble::Assembler;
 use crate::host;
 use crate::life;
+use crate::real_path::RealPaths;
 use crate::shared::{Decide, Shared};
 use crate::terminals::Terminals;
 
@@ -284,10 +285,14 @@ impl Process {
     fn judge(&self, driver: &mut Driver, batch: &mut Batch) {
         for n in batch.judged..batch.output.signals.len() {
             let Signal::Ask { key, body, .. } = &batch.output.signals[n] else { continue };
-            let verdict = self.shared.store.with(|state| match state.agent(self.id) {
-                Ok(agent) => policy::judge(agent, state.rules.values(), body),
-                Err(_) => Verdict::AskPerson,
-            });
+            let known = self
+                .shared
+                .store
+                .with(|state| Some((state.agent(self.id).ok()?.clone(), state.rules.clone())));
+            let Some((agent, rules)) = known else { continue };
+            // The disk is looked at with the state let go.
+            let real = RealPaths::default();
+            let verdict = policy::judge(&agent, rules.values(), body, &|path| real.resolve(path));
             if let Verdict::Settle(answer, by) = verdict {
                 let key = key.clone();
                 let output = driver.answer(&key, &answer);
@@ -391,11 +396,22 @@ impl Process {
     }
 
     async fn answer(&mut self, ask: AskId, answer: Answer) -> Result<Result<(), HubError>, Ending> {
-        let key = self.shared.store.with(|state| {
+        let known = self.shared.store.with(|state| {
             let agent = current(state, self.id, self.generation)?;
-            agent.asks.iter().find(|open| open.id == ask).map(|open| open.key.clone())
+            agent.asks.iter().find(|open| open.id == ask).map(|open| (agent.clone(), open.clone()))
         });
-        let Some(key) = key else { return Ok(Err(Refusal::NotOpen { wanted: ask.to_string() }.into())) };
+        let Some((agent, open)) = known else {
+            return Ok(Err(Refusal::NotOpen { wanted: ask.to_string() }.into()));
+        };
+        // Whatever the rule needs to know of the disk is looked up here, not while the decision is committed.
+        let real = RealPaths::default();
+        let id = RuleId::new(Uuid::now_v7());
+        if let Err(refusal) =
+            decide::granted(&agent, &open, &answer, id, Timestamp::default(), &|path| real.resolve(path))
+        {
+            return Ok(Err(refusal.into()));
+        }
+        let key = open.key;
         let mut driver = self.driver.clone();
         let Output { signals, frames, calls } = driver.answer(&key, &answer);
         let stops = answer == Answer::Stop;
@@ -403,7 +419,8 @@ impl Process {
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
             let agent =
                 current(state, id, generation).ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
-            let mut events = decide::answer(agent, ask, &answer, at, &mut Uuid::now_v7)?;
+            let mut events =
+                decide::answer(agent, ask, &answer, at, &mut Uuid::now_v7, &|path| real.resolve(path))?;
             let mut after = agent.clone();
             for event in &events {
                 if let Event::Agent { change, .. } = event {

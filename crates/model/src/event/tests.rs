@@ -11,7 +11,7 @@ use crate::ask::{Answer, AnswerOption, AskBody, GrantScope, OptionKind, Question
 use crate::decide::testing::{agent, failure, id, prompt, state, tool, uuid};
 use crate::ids::ToolCallId;
 use crate::item::{Attachment, Diff, NoticeLevel, PlanStatus, ToolCall, ToolKind};
-use crate::policy::{RuleScope, Subject};
+use crate::policy::{Effect, RuleOrigin, RuleScope, Subject};
 use crate::relation::Relation;
 use crate::session::Choice;
 use crate::state::State;
@@ -51,7 +51,7 @@ fn bodies() -> Vec<ItemBody> {
     let asked =
         |ask: Ask, settlement| ItemBody::Ask { ask: ask.id, title: ask.title, body: ask.body, settlement };
     let answers = [
-        Answer::Allow { scope: GrantScope::Session },
+        Answer::allow(GrantScope::Session),
         Answer::Deny { message: Some("no".into()) },
         Answer::Choose { option: "o".into() },
         Answer::Reply { value: json!({"a": 1}) },
@@ -143,7 +143,15 @@ fn usage() -> Usage {
 }
 
 fn rule(scope: RuleScope, subject: Subject) -> Event {
-    let rule = Rule { id: RuleId::new(uuid(70)), scope, tool: ToolKind::Edit, subject, at: Timestamp(5) };
+    let rule = Rule {
+        id: RuleId::new(uuid(70)),
+        effect: Effect::Allow,
+        scope,
+        tool: Some(ToolKind::Edit),
+        subject,
+        at: Timestamp(5),
+        origin: RuleOrigin::Unrecorded,
+    };
     Event::RuleAdded { rule }
 }
 
@@ -309,7 +317,7 @@ fn the_shape_on_disk_and_wire_stays() {
         body: ItemBody::Text { text: "Hello".into() },
     };
     let settlement = Settlement {
-        answer: Some(Answer::Allow { scope: GrantScope::Always }),
+        answer: Some(Answer::allow(GrantScope::Always)),
         by: SettledBy::Person,
         at: Timestamp(6),
     };

@@ -255,7 +255,7 @@ impl World {
             Step::Answer { of, reply } => {
                 let agent = self.state.agent(Self::id(of))?;
                 let ask = agent.asks.first().map_or(AskId::new(fresh), |ask| ask.id);
-                decide::answer(agent, ask, &reply.answer(), at, &mut || fresh)
+                decide::answer(agent, ask, &reply.answer(), at, &mut || fresh, &|_| None)
             }
             Step::Interrupt(n) => {
                 let target = self.state.agent(Self::id(n))?.id;
@@ -329,9 +329,9 @@ impl World {
 impl Reply {
     fn answer(self) -> Answer {
         match self {
-            Self::Once => Answer::Allow { scope: GrantScope::Once },
-            Self::Session => Answer::Allow { scope: GrantScope::Session },
-            Self::Always => Answer::Allow { scope: GrantScope::Always },
+            Self::Once => Answer::allow(GrantScope::Once),
+            Self::Session => Answer::allow(GrantScope::Session),
+            Self::Always => Answer::allow(GrantScope::Always),
             Self::Text => Answer::Reply { value: "blue".into() },
             Self::Stop => Answer::Stop,
         }

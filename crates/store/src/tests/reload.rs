@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_model::policy::Subject;
+use consort_model::policy::{Effect, RuleOrigin, Subject};
 use consort_model::transcript::Writer;
 use consort_model::{
     AskBody, PlanEntry, PlanStatus, Prompt, PromptId, PromptOrigin, Question, Rule, RuleId, RuleScope,
@@ -113,7 +113,8 @@ fn change(step: Step, number: u128) -> Change {
             let subject = Subject::Exact { title: "ls".into(), input: String::new() };
             let scope = RuleScope::Agent { agent: agent_id(1) };
             let id = RuleId::new(Uuid::from_u128(n));
-            Ok(vec![Event::RuleAdded { rule: Rule { id, scope, tool: ToolKind::Read, subject, at } }])
+            let (tool, effect, origin) = (Some(ToolKind::Read), Effect::Deny, RuleOrigin::Added);
+            Ok(vec![Event::RuleAdded { rule: Rule { id, effect, scope, tool, subject, at, origin } }])
         }),
         Step::RuleRemoved(n) => {
             Change::new(move |_, _| Ok(vec![Event::RuleRemoved { rule: RuleId::new(Uuid::from_u128(n)) }]))

@@ -21,7 +21,7 @@ fn question() -> AskBody {
 }
 
 fn allow(scope: GrantScope) -> Answer {
-    Answer::Allow { scope }
+    Answer::allow(scope)
 }
 
 fn choose(option: &str) -> Answer {
@@ -78,12 +78,12 @@ fn an_ask_is_answered_at_most_once() {
     let agent = team.primary(1);
     team.working(agent);
     let ask = team.ask(agent, 60, approval());
-    let wrong = answer(team.agent(agent), ask.id, &choose("no"), Timestamp(7), &mut || uuid(80));
+    let wrong = answer(team.agent(agent), ask.id, &choose("no"), Timestamp(7), &mut || uuid(80), &|_| None);
     assert!(matches!(wrong, Err(Refusal::WrongAnswer { .. })));
     assert_eq!(team.agent(agent).status(), Status::NeedsInput);
 
     let yes = allow(GrantScope::Once);
-    let events = answer(team.agent(agent), ask.id, &yes, Timestamp(7), &mut || uuid(80)).unwrap();
+    let events = answer(team.agent(agent), ask.id, &yes, Timestamp(7), &mut || uuid(80), &|_| None).unwrap();
     let by_person = events.iter().any(|event| {
         matches!(event, Event::Agent { change: AgentEvent::Settled { ask: settled, settlement }, .. }
             if *settled == ask.id
@@ -94,7 +94,7 @@ fn an_ask_is_answered_at_most_once() {
     team.apply(events);
     assert_eq!(team.agent(agent).status(), Status::Working);
     assert!(team.state.rules.is_empty());
-    let again = answer(team.agent(agent), ask.id, &yes, Timestamp(8), &mut || uuid(81));
+    let again = answer(team.agent(agent), ask.id, &yes, Timestamp(8), &mut || uuid(81), &|_| None);
     assert!(matches!(again, Err(Refusal::NotOpen { .. })));
 }
 
@@ -105,7 +105,8 @@ fn an_allowance_beyond_the_call_makes_a_rule() {
         let agent = team.primary(1);
         let ask = team.ask(agent, 60, approval());
         let events =
-            answer(team.agent(agent), ask.id, &allow(scope), Timestamp(7), &mut || uuid(80)).unwrap();
+            answer(team.agent(agent), ask.id, &allow(scope), Timestamp(7), &mut || uuid(80), &|_| None)
+                .unwrap();
         team.apply(events);
         team.state.rules.into_values().map(|rule| rule.scope).next()
     };
