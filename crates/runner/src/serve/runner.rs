@@ -44,8 +44,9 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 const MAX_STRANGERS: usize = 16;
 
 /// A child that writes little by little is listened to again after this many nanoseconds: what it wrote meanwhile is
-/// journaled and sent at once, so that a hundred streaming children do not wake a hundred runners for every word.
-const PAUSE: i64 = 10_000_000;
+/// journaled and sent at once, so that a hundred streaming children do not wake a hundred runners for every word. A
+/// little longer than a frame on the screen, so that a daemon that shows text once a frame need not wait as well.
+const PAUSE: i64 = 20_000_000;
 
 /// A child that writes this much at a time is in a hurry,
 const HURRY_BYTES: usize = 16 << 10;
