@@ -374,10 +374,10 @@ pub struct ProfileSummary {
     /// The permission mode it starts with.
     pub default_permissions: PermissionMode,
     /// For `codex`: what its commands may do by themselves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub sandbox_mode: Option<SandboxMode>,
     /// For `codex`: when it asks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub approval_policy: Option<ApprovalPolicy>,
     /// Which version of it this is: another one after an edit that concerns running agents.
     pub revision: ProfileRevision,

@@ -123,8 +123,27 @@ pub(super) fn set_default(
     if !has(config, id) {
         return Err(ConfigError::NoSuchProfile { id: id.clone() });
     }
+    let header = if document.iter().any(|(_, item)| item.is_value()) { None } else { take_header(document) };
     set(document.as_table_mut(), KEY, Value::from(id.as_str()));
+    if let Some(header) = header
+        && let Some(mut key) = document.key_mut(KEY)
+    {
+        key.leaf_decor_mut().set_prefix(header);
+    }
     Ok(())
+}
+
+/// Takes the comments at the top of a file of tables alone from the first table, so that a key below them can have
+/// them. The table's own comment, which no blank line sets off from it, stays.
+fn take_header(document: &mut DocumentMut) -> Option<String> {
+    let mut first = None;
+    next_table(document.as_table_mut(), -1, &mut first);
+    let table = first?;
+    let comments = table.decor().prefix().and_then(RawString::as_str).unwrap_or_default().to_owned();
+    let end = comments.rfind("\n\n").filter(|end| !comments[..*end].trim().is_empty())?;
+    let (header, own) = comments.split_at(end + 2);
+    table.decor_mut().set_prefix(format!("\n{own}"));
+    Some(header.to_owned())
 }
 
 /// An id made from a name: lower-case letters, digits and single hyphens.

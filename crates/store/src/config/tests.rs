@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use consort_model::{DriverKind, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId};
+use consort_model::{
+    ApprovalPolicy, DriverKind, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId, SandboxMode,
+};
 
 use super::*;
 
@@ -136,6 +138,37 @@ fn replacing_changes_only_the_lines_that_differ() {
 }
 
 #[test]
+fn the_first_default_comes_below_the_header() {
+    let (_dir, path) = home();
+    let mut file = ConfigFile::load(&path).unwrap();
+    let header = text(&file).split("[profiles").next().unwrap().to_owned();
+    file.set_default(Some(&ProfileId::new("gemini"))).unwrap();
+    let expected = format!("{header}default_profile = \"gemini\"\n\n[profiles.claude]");
+    assert!(text(&file).starts_with(&expected), "{}", text(&file));
+    let (_dir, path) = home();
+    fs::write(&path, "# About a.\n[profiles.a]\ndriver = \"acp\"\n").unwrap();
+    let mut file = ConfigFile::load(&path).unwrap();
+    file.set_default(Some(&ProfileId::new("a"))).unwrap();
+    assert!(text(&file).ends_with("# About a.\n[profiles.a]\ndriver = \"acp\"\n"), "{}", text(&file));
+}
+
+#[test]
+fn sandbox_and_approval_policy_are_kept_for_codex_and_refused_for_others() {
+    let (_dir, path) = home();
+    let mut file = ConfigFile::load(&path).unwrap();
+    let mut codex = file.config().find("codex").unwrap().clone();
+    assert_eq!(codex.sandbox_mode, Some(SandboxMode::WorkspaceWrite));
+    assert_eq!(codex.approval_policy, Some(ApprovalPolicy::OnRequest));
+    codex.sandbox_mode = Some(SandboxMode::FullAccess);
+    codex.approval_policy = None;
+    file.replace_profile(&codex).unwrap();
+    assert_eq!(ConfigFile::load(&path).unwrap().config().find("codex"), Some(&codex));
+    let claude = Profile { approval_policy: Some(ApprovalPolicy::Never), ..profile("mine") };
+    assert!(matches!(file.add_profile(&claude), Err(ConfigError::Broken { .. })));
+    assert_eq!(ConfigFile::load(&path).unwrap().config(), file.config());
+}
+
+#[test]
 fn removing_takes_a_table_with_its_comment_and_the_default_with_it() {
     let (_dir, mut file) = kept();
     file.remove_profile(&ProfileId::new("a")).unwrap();
@@ -223,6 +256,18 @@ fn what_cannot_be_understood_is_named_with_its_place() {
             3,
             23,
             "`profiles.a.default_permissions`: unknown permission mode `all`",
+        ),
+        (
+            "[profiles.a]\ndriver = \"acp\"\nsandbox_mode = \"readOnly\"\n",
+            3,
+            16,
+            "`profiles.a.sandbox_mode`: only the driver `codex` has it, and this profile's is `acp`",
+        ),
+        (
+            "[profiles.a]\ndriver = \"codex\"\napproval_policy = \"maybe\"\n",
+            3,
+            19,
+            "`profiles.a.approval_policy`: unknown approval policy `maybe`: use one of untrusted, onRequest",
         ),
         ("default_profile = \"x\"\n", 1, 19, "`default_profile` names `x`"),
         ("[limits]\nsubagents_total = -1\n", 2, 19, "`limits.subagents_total`: it must be a whole number"),
