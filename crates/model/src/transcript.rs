@@ -361,4 +361,23 @@ mod tests {
         assert!(after.asks.is_empty());
         assert_eq!(after.cursor.items, 1);
     }
+
+    #[test]
+    fn a_turn_that_the_agent_begins_is_a_turn() {
+        let mut agent = agent(1);
+        let mut apply = |signals: Vec<Signal>| {
+            let mut writer = Writer::new(&agent, Timestamp(5));
+            signals.into_iter().for_each(|signal| writer.signal(signal, &[], &mut || uuid(50)));
+            writer.finish().iter().for_each(|event| agent.apply(event, Timestamp(5)));
+            (agent.turn.as_ref().map(|turn| turn.id), agent.session.is_some(), agent.permissions)
+        };
+        let turn = Some(TurnId::new(uuid(50)));
+        assert_eq!(apply(vec![Signal::TurnStarted, Signal::TurnStarted]).0, turn);
+        assert_eq!(apply(vec![Signal::TurnEnded(TurnOutcome::Completed)]).0, None);
+        let session = crate::session::SessionInfo::default();
+        assert!(apply(vec![Signal::Ready(session)]).1);
+        assert!(!apply(vec![Signal::SessionLost]).1);
+        let plan = crate::policy::PermissionMode::Plan;
+        assert_eq!(apply(vec![Signal::Permissions(plan)]).2, plan);
+    }
 }

@@ -33,7 +33,7 @@ impl Claude {
         if let Some(session) = &self.launch.resume {
             option("--resume", session);
         }
-        if let Some(model) = &self.launch.model {
+        if let Some(model) = self.launch.model.as_deref().filter(|model| *model != "default") {
             option("--model", model);
         }
         // Left out where it is the default, so that what the profile or the agent's settings say stands.

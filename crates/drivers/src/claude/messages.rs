@@ -1,8 +1,8 @@
 //! Messages: text, thinking, tool calls and their results.
 //!
 //! With partial messages on, everything the agent itself says comes twice: in pieces as it is written, then block by
-//! block as whole messages of the same id. What was told in pieces is counted, never kept, and only the rest is told
-//! again. What its sub-agents say comes whole only.
+//! block as whole messages of the same id. A block that was told in pieces is not told again; only that is remembered,
+//! once a block, so that pieces of text leave the driver's state as it is. What its sub-agents say comes whole only.
 
 use consort_model::{Signal, ToolCallId, ToolStatus, Usage};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::wire::{Line, Text, excerpt};
 use super::{Claude, info, unknown, warn};
 use crate::Output;
 
-/// How many blocks of one message are counted.
+/// How many blocks of one message are followed.
 const BLOCKS: usize = 1024;
 
 /// The model that the program names where it speaks itself.
@@ -27,11 +27,12 @@ pub struct Stream {
     blocks: Vec<Block>,
 }
 
-/// How much of a block was told in pieces.
+/// What is known of a block.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Block {
     kind: BlockKind,
-    told: u64,
+    /// Whether it was told in pieces.
+    told: bool,
     /// Whether its whole has come.
     whole: bool,
 }
@@ -119,16 +120,16 @@ struct Tokens {
 impl Stream {
     /// Whether something was told in pieces whose whole has not come.
     fn is_cut(&self) -> bool {
-        self.blocks.iter().any(|block| block.told > 0 && !block.whole)
+        self.blocks.iter().any(|block| block.told && !block.whole)
     }
 
-    /// How much of the next whole block of this kind was told in pieces.
-    fn take_told(&mut self, message: Option<&str>, kind: BlockKind) -> u64 {
+    /// Whether the next whole block of this kind was told in pieces.
+    fn take_told(&mut self, message: Option<&str>, kind: BlockKind) -> bool {
         if message.is_none() || self.message.as_deref() != message {
-            return 0;
+            return false;
         }
         let Some(block) = self.blocks.iter_mut().find(|block| !block.whole && block.kind == kind) else {
-            return 0;
+            return false;
         };
         block.whole = true;
         block.told
@@ -173,7 +174,7 @@ impl Claude {
             (None, None) => return,
         };
         if let Some(block) = self.block(event) {
-            block.told += text.len() as u64;
+            block.told = true;
         }
         let text = text.0.to_string();
         out.signals.push(if thinking {
@@ -191,12 +192,12 @@ impl Claude {
         let Some(started) = &event.content_block else { return };
         let index = event.index.and_then(|index| usize::try_from(index).ok()).filter(|index| *index < BLOCKS);
         if let Some(index) = index {
-            let none = Block { kind: BlockKind::Other, told: 0, whole: true };
+            let none = Block { kind: BlockKind::Other, told: false, whole: true };
             let blocks = &mut self.stream.blocks;
             if blocks.len() <= index {
                 blocks.resize(index + 1, none);
             }
-            blocks[index] = Block { kind: BlockKind::of(&started.kind), told: 0, whole: false };
+            blocks[index] = Block { kind: BlockKind::of(&started.kind), told: false, whole: false };
         }
         // A long input takes a while to be written; what it is for is known now.
         if let ("tool_use" | "server_tool_use", Some(id), Some(name)) =
@@ -210,7 +211,7 @@ impl Claude {
     }
 
     fn block_stops(&mut self, event: &Event<'_>, out: &mut Output) {
-        if self.block(event).is_some_and(|block| block.kind != BlockKind::Other && block.told > 0) {
+        if self.block(event).is_some_and(|block| block.kind != BlockKind::Other && block.told) {
             out.signals.push(Signal::MessageEnd);
         }
     }
@@ -268,20 +269,17 @@ impl Claude {
         within: Option<&ToolCallId>,
         out: &mut Output,
     ) {
-        let told = if within.is_some() { 0 } else { self.stream.take_told(message, kind) };
-        let rest = usize::try_from(told).ok().and_then(|told| text.get(told..)).unwrap_or_default();
-        if rest.is_empty() {
+        let told = within.is_none() && self.stream.take_told(message, kind);
+        if told || text.is_empty() {
             return;
         }
-        let text = rest.to_owned();
+        let text = text.to_owned();
         let within = within.cloned();
         out.signals.push(match kind {
             BlockKind::Thinking => Signal::Thinking { text, within },
             BlockKind::Text | BlockKind::Other => Signal::Text { text, within },
         });
-        if told == 0 {
-            out.signals.push(Signal::MessageEnd);
-        }
+        out.signals.push(Signal::MessageEnd);
     }
 
     fn tool_use(&mut self, block: &Value, within: Option<ToolCallId>, out: &mut Output) {

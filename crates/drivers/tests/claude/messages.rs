@@ -79,17 +79,6 @@ fn what_was_told_in_pieces_is_not_told_again() {
             vec!["a", "a"],
         ),
         (
-            "the whole says more",
-            vec![
-                message_starts("m"),
-                block_starts(0, "text"),
-                piece(0, "Hé"),
-                says("m", text_block("Héllo")),
-                block_stops(0),
-            ],
-            vec!["Héllo"],
-        ),
-        (
             "only the whole",
             vec![says("m", text_block("Hello")), says("m", text_block("again"))],
             vec!["Hello", "again"],
@@ -119,6 +108,15 @@ fn what_was_told_in_pieces_is_not_told_again() {
         let out = Talk::working().hears_all(frames);
         assert_eq!(texts(&out.signals), expected, "{what}");
     }
+}
+
+#[test]
+fn pieces_leave_the_state_as_it_is() {
+    let mut talk = Talk::working();
+    talk.hears_all([message_starts("m"), block_starts(0, "text"), piece(0, "a")]);
+    let before = talk.driver.clone();
+    talk.hears_all([piece(0, "b"), piece(0, "c")]);
+    assert_eq!(talk.driver, before);
 }
 
 #[test]
