@@ -100,6 +100,37 @@ pub fn ticks(pid: u32) -> u64 {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(0, |text| parse_ticks(&text))
 }
 
+/// What all processors did since the machine started, in the kernel's ticks.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct Machine {
+    pub busy: u64,
+    pub idle: u64,
+    /// Taken by the host of a virtual machine.
+    pub stolen: u64,
+}
+
+impl Machine {
+    pub fn now() -> Self {
+        fs::read_to_string("/proc/stat").map_or(Self::default(), |text| Self::parse(&text))
+    }
+
+    fn parse(stat: &str) -> Self {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+        let ticks: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let sum = |places: &[usize]| places.iter().filter_map(|place| ticks.get(*place)).sum();
+        // user nice system idle iowait irq softirq steal
+        Self { busy: sum(&[0, 1, 2, 5, 6]), idle: sum(&[3, 4]), stolen: sum(&[7]) }
+    }
+
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(earlier.busy),
+            idle: self.idle.saturating_sub(earlier.idle),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+        }
+    }
+}
+
 fn parse_ticks(stat: &str) -> u64 {
     // The name stands in parentheses and may hold anything.
     let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -174,6 +205,12 @@ mod tests {
     fn ticks_and_parent_are_found_behind_any_name() {
         let stat = "12 (a ) b) S 7 1 1 0 -1 0 1 2 3 4 30 12 0 0 20 0 1 0 99";
         assert_eq!((parse_ticks(stat), parse_parent(stat)), (42, 7));
+    }
+
+    #[test]
+    fn the_machine_is_read_from_its_first_line() {
+        let stat = "cpu  10 1 5 100 20 2 3 7 0 0\ncpu0 10 1 5 100 20 2 3 7 0 0\n";
+        assert_eq!(Machine::parse(stat), Machine { busy: 21, idle: 120, stolen: 7 });
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Bench;
 use super::lab::{Lab, RawConnection, request};
-use super::processes::{Activity, Family, own_thread_milliseconds, ticks};
+use super::processes::{Activity, Family, Machine, own_thread_milliseconds, ticks};
 use super::statistics::{Sample, figure};
 use super::table::{Goal, Line};
 
@@ -46,6 +46,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let reader_agents = agents.clone();
 
     let before = (ticks(daemon), Activity::of(&family.runners), Activity::of(&family.children));
+    let machine = Machine::now();
     let started = Instant::now();
     let reader = std::thread::spawn(move || listen(stream, &reader_agents, deltas));
     let prompt = format!("[[stream n={deltas} rate={RATE} stamp]]");
@@ -57,6 +58,10 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let daemon_share = (ticks(daemon) - before.0) as f64 / TICKS_PER_SECOND / took;
     let runners = Activity::of(&family.runners).since(&before.1).milliseconds / 1e3 / took;
     let children = Activity::of(&family.children).since(&before.2).milliseconds / 1e3 / took;
+    let machine = Machine::now().since(machine);
+    let cores = |ticks: u64| ticks as f64 / TICKS_PER_SECOND / took;
+    let client = heard.own_milliseconds / 1e3 / took;
+    let others = (cores(machine.busy) - daemon_share - runners - children - client).max(0.0);
     lab.stop()?;
 
     let expected = f64::from(deltas) * AGENTS as f64;
@@ -105,12 +110,20 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
             daemon_share,
             " cores",
             Goal::AtMost(0.5),
-            vec![format!(
-                "besides: runners {} cores, scripted children {}, this client {}",
-                figure(runners),
-                figure(children),
-                figure(heard.own_milliseconds / 1e3 / took)
-            )],
+            vec![
+                format!(
+                    "besides: runners {} cores, scripted children {}, this client {}",
+                    figure(runners),
+                    figure(children),
+                    figure(client)
+                ),
+                format!(
+                    "the machine meanwhile: other work {} cores, idle {}, taken by its host {}",
+                    figure(others),
+                    figure(cores(machine.idle)),
+                    figure(cores(machine.stolen))
+                ),
+            ],
         ),
     ])
 }

@@ -16,12 +16,12 @@ use super::transcripts::{added, create, item, open, runtime};
 
 /// Agents that commit at the same time, each waiting for its last item before it hands over the next.
 const SUBMITTERS: usize = 64;
-const ITEMS_EACH: u64 = 400;
+const ITEMS_EACH: u64 = 200;
 
 pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let (mut measured, mut reference, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut batches = Vec::new();
-    for n in 0..=bench.repetitions(10) {
+    for n in 0..=bench.repetitions(25) {
         let folder = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp")?;
         let (through_store, sizes) = through_store(&folder.path().join("m"))?;
         let raw = raw(&folder.path().join("r"), &sizes)?;
