@@ -138,7 +138,15 @@ impl Item {
             ItemKind::CollabAgentToolCall => self.agent_call(&mut call),
             ItemKind::SubAgentActivity => {
                 call.tool = ToolKind::Think;
-                call.title = format!("Sub-agent {}: {}", self.agent_path, self.activity);
+                let what = match self.activity.as_str() {
+                    "started" => "Start the sub-agent",
+                    "interacted" => "Write to the sub-agent",
+                    "interrupted" => "Interrupt the sub-agent",
+                    // The end of its turn tells it.
+                    "completed" => return None,
+                    other => other,
+                };
+                call.title = format!("{what} {}", self.agent_path);
             }
             ItemKind::WebSearch => {
                 call.tool = ToolKind::Search;
@@ -372,6 +380,11 @@ mod tests {
                 json!({"type": "collabAgentToolCall", "tool": "spawnAgent", "prompt": "do\nit"}),
                 ToolKind::Think,
                 "Start a sub-agent: do it",
+            ),
+            (
+                json!({"type": "subAgentActivity", "kind": "started", "agentPath": "/root/kid"}),
+                ToolKind::Think,
+                "Start the sub-agent /root/kid",
             ),
             (json!({"type": "fileChange", "changes": []}), ToolKind::Edit, "Change files"),
             (

@@ -114,14 +114,17 @@ impl Codex {
         {
             call.output.clone_from(&earlier.call.output);
         }
-        let children = match item.kind {
-            ItemKind::CollabAgentToolCall if item.tool == "spawnAgent" => item.receiver_thread_ids.as_slice(),
-            ItemKind::SubAgentActivity if item.activity == "started" => {
-                std::slice::from_ref(&item.agent_thread_id)
+        let (children, starts) = match item.kind {
+            ItemKind::CollabAgentToolCall => (item.receiver_thread_ids.as_slice(), item.tool == "spawnAgent"),
+            ItemKind::SubAgentActivity => {
+                (std::slice::from_ref(&item.agent_thread_id), item.activity == "started")
             }
-            _ => &[],
+            _ => (&[][..], false),
         };
-        let adopted = call.status == ToolStatus::Completed && self.adopt(children, &call.id);
+        // One that an earlier process started is first heard of when it is written to.
+        let new: Vec<String> =
+            children.iter().filter(|child| starts || self.place(Some(child)).is_none()).cloned().collect();
+        let adopted = call.status == ToolStatus::Completed && self.adopt(&new, &call.id) && starts;
         if adopted {
             call.status = ToolStatus::Running;
         }

@@ -88,3 +88,36 @@ fn a_sub_agents_approval_is_asked_and_answered() {
     assert_eq!(talk.sent("turn/steer")["expectedTurnId"], "v");
     assert_eq!(*talk.last_sent(), json!({"id": 0, "result": {"decision": "decline"}}));
 }
+
+#[test]
+fn sub_agents_with_paths_are_nested_too() {
+    let mut talk = Talk::working();
+    let activity = |id: &str, kind: &str| json!({"type": "subAgentActivity", "id": id, "kind": kind, "agentThreadId": "k", "agentPath": "/root/kid"});
+    talk.item("started", activity("a", "started"));
+    let out = talk.item("completed", activity("a", "started"));
+    assert_eq!(
+        (tool(&out).title.as_str(), tool(&out).status),
+        ("Start the sub-agent /root/kid", ToolStatus::Running)
+    );
+    talk.tells("turn/started", json!({"threadId": "k", "turn": {"id": "v"}}));
+    let out =
+        talk.tells("turn/completed", json!({"threadId": "k", "turn": {"id": "v", "status": "completed"}}));
+    assert_eq!(tool(&out).status, ToolStatus::Completed);
+    assert_eq!(talk.item("started", activity("done", "completed")).signals, []);
+    assert_eq!(talk.item("completed", activity("done", "completed")).signals, []);
+    assert_eq!(tool(&talk.item("completed", activity("b", "interacted"))).status, ToolStatus::Completed);
+    let piece = json!({"threadId": "k", "itemId": "m", "delta": "Hi"});
+    let said = Signal::Text { text: "Hi".into(), within: Some(ToolCallId::new("a")) };
+    assert_eq!(talk.tells("item/agentMessage/delta", piece).signals, [said]);
+}
+
+#[test]
+fn a_sub_agent_of_an_earlier_process_is_known_once_it_is_written_to() {
+    let mut talk = Talk::working();
+    let write = json!({"type": "collabAgentToolCall", "id": "w", "tool": "sendInput", "status": "completed",
+        "receiverThreadIds": ["old"], "prompt": "more"});
+    assert_eq!(tool(&talk.item("completed", write)).status, ToolStatus::Completed);
+    let piece = json!({"threadId": "old", "itemId": "m", "delta": "Hi"});
+    let said = Signal::Text { text: "Hi".into(), within: Some(ToolCallId::new("w")) };
+    assert_eq!(talk.tells("item/agentMessage/delta", piece).signals, [said]);
+}
