@@ -2,8 +2,8 @@
 
 use anyhow::{Context, bail};
 use consort_daemon::protocol::{
-    AgentView, DaemonStatus, FromDaemon, InboxEntry, Request, RuleView, Sent, Snapshot, TranscriptPage,
-    Welcome,
+    AgentView, DaemonStatus, FromDaemon, ImportedProfiles, InboxEntry, ProfileCheck, Request, RuleView, Sent,
+    Snapshot, TranscriptPage, Welcome,
 };
 use schemars::SchemaGenerator;
 
@@ -28,6 +28,8 @@ pub fn run(args: &[String]) -> anyhow::Result<()> {
             "inbox.list": schemas.subschema_for::<Vec<InboxEntry>>(),
             "rules.list": schemas.subschema_for::<Vec<RuleView>>(),
             "profiles.list": schemas.subschema_for::<Vec<consort_model::ProfileSummary>>(),
+            "profiles.check": schemas.subschema_for::<Vec<ProfileCheck>>(),
+            "profiles.import": schemas.subschema_for::<ImportedProfiles>(),
             "daemon.status": schemas.subschema_for::<DaemonStatus>(),
         },
     });
