@@ -90,6 +90,8 @@ pub struct Output {
     pub frames: Vec<Vec<u8>>,
     /// What the host is to do; each is answered once through [`Driver::complete`].
     pub calls: Vec<(CallId, HostCall)>,
+    /// A person's words that the protocol had no place for: the next prompt says them.
+    pub follow_up: Option<String>,
 }
 
 impl Output {
@@ -98,6 +100,7 @@ impl Output {
         self.signals.append(&mut later.signals);
         self.frames.append(&mut later.frames);
         self.calls.append(&mut later.calls);
+        self.follow_up = later.follow_up.or(self.follow_up.take());
     }
 }
 

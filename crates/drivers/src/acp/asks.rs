@@ -4,14 +4,14 @@
 //! it stood in the JSON, so that `1` and `"1"` stay apart; a login, which is no request, goes by a name of ours.
 
 use agent_client_protocol_schema::v1;
-use consort_model::{Answer, AnswerOption, AskBody, NoticeLevel, OptionKind, Question, Signal};
+use consort_model::{Answer, AnswerOption, AskBody, OptionKind, Question, Signal};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::tools::Piece;
 use super::wire::{self, code, one_line, title_of};
-use super::{Acp, Incoming, notice, warn};
+use super::{Acp, Incoming, warn};
 use crate::Output;
 
 /// The open asks, oldest first.
@@ -210,9 +210,7 @@ impl Acp {
         let mut response = json!({"outcome": outcome});
         if let Some(message) = message.filter(|message| !message.trim().is_empty()) {
             response["_meta"] = json!({"consort": {"message": message}});
-            let text =
-                "The agent's protocol has no place for the reason of a denial; it was sent as metadata.";
-            notice(out, NoticeLevel::Info, text);
+            out.follow_up = Some(message.to_owned());
         }
         out.frames.push(wire::reply(key, response));
         let denied = chosen.is_none_or(|option| !option.kind.allows());

@@ -1,5 +1,5 @@
 use consort_drivers::Output;
-use consort_model::{Answer, AskBody, GrantScope, NoticeLevel, OptionKind, Signal, ToolStatus};
+use consort_model::{Answer, AskBody, GrantScope, OptionKind, Signal, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::support::{Talk, hello_of, warning};
@@ -74,7 +74,7 @@ fn answers_become_the_options_that_the_agent_offers() {
 }
 
 #[test]
-fn the_reason_of_a_denial_travels_as_metadata() {
+fn the_reason_of_a_denial_is_the_next_prompt() {
     for answer in [
         Answer::Deny { message: Some("use a branch".into()) },
         Answer::Reply { value: json!("use a branch") },
@@ -82,7 +82,7 @@ fn the_reason_of_a_denial_travels_as_metadata() {
         let (talk, out) = answered(all_options(), &answer);
         assert_eq!(talk.last_sent()["result"]["outcome"]["optionId"], "r");
         assert_eq!(talk.last_sent()["result"]["_meta"]["consort"]["message"], "use a branch");
-        assert!(matches!(out.signals.as_slice(), [Signal::Notice { level: NoticeLevel::Info, .. }]));
+        assert_eq!(out.follow_up.as_deref(), Some("use a branch"));
     }
 }
 

@@ -22,8 +22,8 @@ use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Verdict};
 use consort_model::transcript::{AutoAnswer, Writer};
 use consort_model::{
-    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptOrigin, Refusal, RuleId, Signal,
-    State, Timestamp, TurnId, decide,
+    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptId, PromptOrigin, Refusal,
+    RuleId, Signal, State, Timestamp, TurnId, decide,
 };
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, RecordBody, RefusalReason};
@@ -311,7 +311,7 @@ impl Process {
         offset: Option<u64>,
     ) -> Result<(), Ending> {
         let Batch { output, settled, .. } = batch;
-        let Output { signals, frames, calls } = output;
+        let Output { signals, frames, calls, .. } = output;
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
             let Some(agent) = current(state, id, generation) else { return Ok(vec![]) };
@@ -348,7 +348,7 @@ impl Process {
             let Some((prompts, text)) = ready else { return Ok(()) };
             let attachments: Vec<_> = prompts.iter().flat_map(|prompt| prompt.attachments.clone()).collect();
             let mut driver = self.driver.clone();
-            let Output { signals, frames, calls } = driver.prompt(&text, &attachments);
+            let Output { signals, frames, calls, .. } = driver.prompt(&text, &attachments);
             let turn = TurnId::new(Uuid::now_v7());
             let (id, generation) = (self.id, self.generation);
             let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
@@ -378,7 +378,7 @@ impl Process {
             return Ok(());
         }
         let mut driver = self.driver.clone();
-        let Output { signals, frames, calls } = driver.interrupt();
+        let Output { signals, frames, calls, .. } = driver.interrupt();
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
             let Some(agent) = current(state, id, generation) else { return Ok(vec![]) };
@@ -413,7 +413,7 @@ impl Process {
         }
         let key = open.key;
         let mut driver = self.driver.clone();
-        let Output { signals, frames, calls } = driver.answer(&key, &answer);
+        let Output { signals, frames, calls, follow_up } = driver.answer(&key, &answer);
         let stops = answer == Answer::Stop;
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
@@ -434,6 +434,9 @@ impl Process {
             for signal in &signals {
                 writer.signal(signal.clone(), &[], &mut Uuid::now_v7);
             }
+            if let Some(text) = &follow_up {
+                writer.push(AgentEvent::PromptQueued { prompt: said_by_person(text, at) });
+            }
             events.extend(of(id, writer.finish()));
             Ok(events)
         });
@@ -443,7 +446,7 @@ impl Process {
 
     async fn choose(&mut self, option: &str, value: &str) -> Result<Result<(), HubError>, Ending> {
         let mut driver = self.driver.clone();
-        let Output { signals, frames, calls } = match driver.choose(option, value) {
+        let Output { signals, frames, calls, .. } = match driver.choose(option, value) {
             Ok(output) => output,
             Err(reason) => return Ok(Err(Refusal::Invalid { reason }.into())),
         };
@@ -453,7 +456,7 @@ impl Process {
     /// The host did what the agent asked of it.
     async fn complete(&mut self, call: &CallId, result: CallResult) -> Result<(), Ending> {
         let mut driver = self.driver.clone();
-        let Output { signals, frames, calls } = driver.complete(call, result);
+        let Output { signals, frames, calls, .. } = driver.complete(call, result);
         self.alive().await?;
         self.commit_patiently(self.plain(signals), driver, frames, calls, None).await?;
         Ok(())
@@ -701,6 +704,12 @@ fn changed() -> Refusal {
 
 fn of(id: AgentId, changes: Vec<AgentEvent>) -> Vec<Event> {
     changes.into_iter().map(|change| Event::of(id, change)).collect()
+}
+
+/// A prompt of words that a person gave with an answer.
+fn said_by_person(text: &str, at: Timestamp) -> Prompt {
+    let id = PromptId::new(Uuid::now_v7());
+    Prompt { id, origin: PromptOrigin::Person, text: text.to_owned(), attachments: vec![], at }
 }
 
 /// What was asked in these events and needs a person.
