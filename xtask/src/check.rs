@@ -7,6 +7,7 @@ use crate::tools::{build_programs, cargo, run};
 /// Runs every test. Arguments go to nextest.
 pub fn test(args: &[String]) -> anyhow::Result<()> {
     ensure_nextest()?;
+    crate::clis::ensure()?;
     // The tests start the real programs, which nextest alone would not build.
     build_programs(false)?;
     run(cargo().args(["nextest", "run", "--workspace", "--all-targets", "--no-fail-fast"]).args(args))?;

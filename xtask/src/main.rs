@@ -5,6 +5,7 @@
 mod bench;
 mod chaos;
 mod check;
+mod clis;
 mod demo;
 mod schema;
 mod tools;
@@ -16,6 +17,7 @@ cargo xtask COMMAND
 
   test [NEXTEST ARGS...]   set everything up and run every test
   check                    formatting, lints, and the files made by `schema`, as CI does
+  clis                     install the real CLIs that the conformance tests run, into target/clis
   demo                     three scripted agents at once, headless, on a real daemon
   chaos [--minutes N] [--seed N]
                            random work while the daemon and its children are killed
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match args.first().map(String::as_str) {
         Some("test") => check::test(rest),
         Some("check") => check::check(),
+        Some("clis") => clis::run_command(),
         Some("demo") => demo::run(rest),
         Some("chaos") => chaos::run(rest),
         Some("bench") => bench::run(rest),

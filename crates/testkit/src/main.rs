@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use consort_testkit::scripted;
+use consort_testkit::{clis, model, scripted};
 
 fn main() {
     let mut args = std::env::args().skip(1);
@@ -16,8 +16,12 @@ fn main() {
                 1
             }
         },
+        Some("model") => model::main(args, std::io::stdout()),
+        Some("profile") => clis::main(args, std::io::stdout()),
         other => {
-            eprintln!("consort-testkit: unknown command {other:?}; try `consort-testkit agent --help`");
+            eprintln!(
+                "consort-testkit: unknown command {other:?}; try `consort-testkit agent --help` or `consort-testkit model --help`"
+            );
             2
         }
     };
