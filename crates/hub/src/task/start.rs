@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use consort_drivers::{CommandLine, Driver, Launch};
-use consort_model::{Agent, Failure, Lifecycle, Profile, Timestamp};
+use consort_model::transcript::Writer;
+use consort_model::{Agent, Failure, Lifecycle, NoticeLevel, Profile, State, Timestamp};
 use consort_runner::client::{self, Receiver, Sender};
 use consort_runner::protocol::Welcome;
 use consort_runner::spec::Spec;
@@ -13,7 +14,7 @@ use consort_store::{Change, CommitError, Link, LinkChange};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Ending, Process, Task, current};
+use super::{Ending, Process, Task, current, of};
 use crate::assemble::Assembler;
 use crate::reach::reach_or_spawn;
 use crate::shared::{AGENT_MARK, PROCESS_MARK, Shared};
@@ -98,7 +99,16 @@ impl Task {
             confirmed_input: None,
             forget: false,
         };
-        let change = Change { decide: Box::new(|_, _| Ok(vec![])), link: Some(link) };
+        let (id, generation) = (self.id, self.generation);
+        let decide = move |state: &State, at| {
+            let forgetful = |agent: &&Agent| agent.session.as_ref().is_some_and(|session| !session.resumable);
+            let Some(agent) = current(state, id, generation).filter(forgetful) else { return Ok(vec![]) };
+            let mut writer = Writer::new(agent, at);
+            let text = "The agent cannot take up its earlier session, so this is a new one.";
+            writer.notice(NoticeLevel::Warning, text.to_owned());
+            Ok(of(id, writer.finish()))
+        };
+        let change = Change { decide: Box::new(decide), link: Some(link) };
         self.shared.store.commit(change).await.map(drop).map_err(|error| match error {
             CommitError::Refused(refusal) => NotStarted(refusal.to_string()),
             other => NotStarted(other.to_string()),
