@@ -1,9 +1,9 @@
 //! What tests, benchmarks and demonstrations stand on instead of the outside world.
 //!
 //! [`scripted`] is an agent whose behaviour is written in the prompt. It is a real peer in a real process: nothing
-//! here knows how Consort drives it. [`model`] is a model server whose answers are written in the prompt, and [`clis`]
-//! are the real CLIs that talk with it.
+//! here knows how Consort drives it. [`harness`] runs real daemons on temporary homes, and
+//! [`chaos`] kills them.
 
-pub mod clis;
-pub mod model;
+pub mod chaos;
+pub mod harness;
 pub mod scripted;

@@ -1,0 +1,194 @@
+//! Approvals and questions: answered once, by a person or by a rule that a person set.
+
+use consort_daemon::protocol::{Call, RuleView, codes};
+use consort_model::{AgentId, Answer, GrantScope, ItemBody, SettledBy, Settlement, Status, TurnOutcome};
+use consort_testkit::harness::{Client, Home};
+use serde_json::json;
+
+/// How the asks of an agent were settled, in order.
+fn settlements(client: &Client, agent: AgentId) -> Vec<Settlement> {
+    let settlement = |body| match body {
+        ItemBody::Ask { settlement, .. } => settlement,
+        _ => None,
+    };
+    client.items(agent).into_iter().filter_map(|item| settlement(item.body)).collect()
+}
+
+fn deny(message: Option<&str>) -> Answer {
+    Answer::Deny { message: message.map(str::to_owned) }
+}
+
+#[test]
+fn an_answer_reaches_the_agent_and_is_recorded() {
+    let home = Home::started();
+    let client = home.client();
+    let once = Answer::allow(GrantScope::Once);
+    let choose = Answer::Choose { option: "reject-always".to_owned() };
+    for (answer, steps, said, outcome) in [
+        (once, "[[ask execute ls]]", "allowed: allow-once", TurnOutcome::Completed),
+        (deny(None), "[[ask execute ls]]", "rejected: reject-once", TurnOutcome::Completed),
+        (choose, "[[ask execute reject-always ls]]", "rejected: reject-always", TurnOutcome::Completed),
+        (Answer::Stop, "[[ask execute ls]]", "", TurnOutcome::Interrupted),
+    ] {
+        let (agent, prompt) = client.new_agent_with("scripted", steps);
+        let ask = client.wait_ask(agent);
+        let inbox = client.inbox();
+        assert_eq!(inbox.len(), 1);
+        assert_eq!((inbox[0].id, inbox[0].agent, inbox[0].kind.as_str()), (ask.id, agent, "approval"));
+        client.answer(&ask, answer.clone());
+        let after = client.wait_turn(agent, prompt);
+        assert_eq!(after.last_outcome, Some(outcome), "{answer:?}");
+        let text = client.said(agent);
+        assert!(text.contains(said) && text.matches("ed: ").count() <= 1, "{answer:?}: {text:?}");
+        let settled = settlements(&client, agent);
+        assert_eq!(settled.len(), 1);
+        assert_eq!((settled[0].answer.as_ref(), settled[0].by), (Some(&answer), SettledBy::Person));
+        assert!(client.inbox().is_empty());
+    }
+}
+
+#[test]
+fn a_denial_with_a_message_tells_the_agent_what_to_do_instead() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, _) = client.new_agent_with("scripted", "[[ask execute rm]]");
+    let answer = deny(Some("use the other one"));
+    client.answer(&client.wait_ask(agent), answer.clone());
+    // The protocol has no place for words with a denial, so they follow as a prompt.
+    client.wait_text(agent, "You said: ");
+    client.wait_status(agent, Status::Idle);
+    let said = client.said(agent);
+    assert!(said.contains("rejected: reject-once") && said.contains("use the other one"), "{said}");
+    assert_eq!(settlements(&client, agent)[0].answer, Some(answer));
+}
+
+#[test]
+fn a_session_rule_covers_its_agent_and_an_always_rule_its_profile() {
+    let home = Home::started();
+    let client = home.client();
+    let ask = "[[ask execute input={\"command\":\"make\"} make]]";
+    for (scope, reaches_others) in [(GrantScope::Session, false), (GrantScope::Always, true)] {
+        let (agent, prompt) = client.new_agent_with("scripted", ask);
+        client.answer(&client.wait_ask(agent), Answer::allow(scope));
+        client.wait_turn(agent, prompt);
+        let again = client.run(agent, ask);
+        assert_eq!(again.last_outcome, Some(TurnOutcome::Completed));
+        let by_rule = |settlement: &Settlement| matches!(settlement.by, SettledBy::Rule { .. });
+        assert!(by_rule(&settlements(&client, agent)[1]), "{scope:?}");
+        let (other, prompt) = client.new_agent_with("scripted", ask);
+        if reaches_others {
+            client.wait_turn(other, prompt);
+            assert!(by_rule(&settlements(&client, other)[0]));
+        } else {
+            client.wait_status(other, Status::NeedsInput);
+            client.close(other);
+        }
+        let (different, _) =
+            client.new_agent_with("scripted", "[[ask execute input={\"command\":\"rm\"} rm]]");
+        client.wait_status(different, Status::NeedsInput);
+        client.close(different);
+    }
+    let rules: Vec<RuleView> = client.call(&Call::ListRules {});
+    assert_eq!(rules.len(), 2, "{rules:?}");
+    for rule in rules {
+        client.call::<serde_json::Value>(&Call::RemoveRule { rule: rule.id });
+    }
+    let (agent, _) = client.new_agent_with("scripted", ask);
+    client.wait_status(agent, Status::NeedsInput);
+}
+
+#[test]
+fn of_two_clients_that_answer_one_wins_and_the_other_is_told() {
+    let home = Home::started();
+    let clients = [home.client(), home.client()];
+    let (agent, prompt) = clients[0].new_agent_with("scripted", "[[ask execute ls]]");
+    let ask = clients[0].wait_ask(agent);
+    clients[1].wait_ask(agent);
+    let call = Call::Answer { ask: ask.id.to_string(), answer: Answer::allow(GrantScope::Once) };
+    let wires = [0, 1].map(|_| home_wire(&home));
+    let outcomes: Vec<serde_json::Value> = std::thread::scope(|scope| {
+        let call = &call;
+        let threads: Vec<_> =
+            wires.into_iter().map(|mut wire| scope.spawn(move || wire.call(call).unwrap())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let won = outcomes.iter().filter(|outcome| outcome.get("result").is_some()).count();
+    assert_eq!(won, 1, "{outcomes:?}");
+    let lost = outcomes.iter().find(|outcome| outcome.get("error").is_some()).unwrap();
+    assert_eq!(lost["error"]["code"], codes::REFUSED);
+    for client in &clients {
+        client.wait_turn(agent, prompt);
+    }
+    assert_eq!(clients[0].said(agent).matches("allowed: ").count(), 1);
+    assert_eq!(settlements(&clients[1], agent).len(), 1);
+    assert_eq!(clients[1].refused(&call).code, codes::REFUSED);
+}
+
+fn home_wire(home: &Home) -> consort_testkit::harness::Wire {
+    consort_testkit::harness::Wire::greeted(&home.paths().socket()).unwrap()
+}
+
+#[test]
+fn asks_that_are_open_at_once_are_answered_each_by_itself() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, prompt) = client.new_agent_with("scripted", "[[ask-many 3 execute cmd]]");
+    let asks = client.wait_until("three are open", |state| {
+        Some(state.agents.get(&agent)?.asks.clone()).filter(|asks| asks.len() == 3)
+    });
+    client.answer(&asks[2], deny(None));
+    client.allow(&asks[0]);
+    client.wait_agent(agent, "one is left", |agent| agent.asks.len() == 1);
+    client.allow(&asks[1]);
+    client.wait_turn(agent, prompt);
+    let said = client.said(agent);
+    assert_eq!((said.matches("allowed: ").count(), said.matches("rejected: ").count()), (2, 1), "{said}");
+}
+
+#[test]
+fn the_permission_mode_answers_what_it_covers() {
+    let home = Home::started();
+    let client = home.client();
+    let agent = client.new_agent("scripted");
+    let mode = |permissions| Call::SetPermissions { agent: agent.to_string(), permissions };
+    client.call::<serde_json::Value>(&mode(consort_model::PermissionMode::Bypass));
+    assert_eq!(client.run(agent, "[[ask execute rm]]").last_outcome, Some(TurnOutcome::Completed));
+    assert_eq!(settlements(&client, agent)[0].by, SettledBy::Mode);
+    client.call::<serde_json::Value>(&mode(consort_model::PermissionMode::Default));
+    client.send(agent, "[[ask execute rm]]");
+    client.wait_status(agent, Status::NeedsInput);
+}
+
+#[test]
+fn a_question_is_answered_by_a_form_or_denied() {
+    let home = Home::started();
+    let client = home.client();
+    let reply = Answer::Reply { value: json!({"name": "Ada", "colour": "blue"}) };
+    for (answer, said) in [(reply, "elicitation: accept"), (deny(None), "elicitation: decline")] {
+        let (agent, prompt) = client.new_agent_with("scripted", "[[elicit Which one?]]");
+        let ask = client.wait_ask(agent);
+        assert_eq!(client.inbox()[0].kind, "question");
+        let wrong = Call::Answer { ask: ask.id.to_string(), answer: Answer::allow(GrantScope::Once) };
+        assert_eq!(client.refused(&wrong).code, codes::REFUSED);
+        client.answer(&ask, answer);
+        client.wait_turn(agent, prompt);
+        let text = client.said(agent);
+        assert!(text.contains(said), "{text}");
+        assert_eq!(text.contains("Ada"), said.contains("accept"), "{text}");
+    }
+}
+
+#[test]
+fn an_agent_that_wants_a_login_asks_for_it_and_then_works() {
+    let home = Home::new();
+    home.profile("locked", &["--auth", "password"]);
+    home.start_daemon();
+    let client = home.client();
+    let (agent, prompt) = client.new_agent_with("locked", "[[say in]]");
+    let ask = client.wait_ask(agent);
+    let entry = client.inbox().remove(0);
+    assert_eq!((entry.id, entry.kind.as_str()), (ask.id, "question"));
+    client.answer(&ask, Answer::Reply { value: json!("password") });
+    client.wait_turn(agent, prompt);
+    assert_eq!(client.said(agent), "in");
+}
