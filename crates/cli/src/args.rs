@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use consort_model::{ApprovalPolicy, DriverKind, PermissionMode, SandboxMode};
+use clap::{ArgGroup, Args, Parser, Subcommand};
+use consort_model::{ApprovalPolicy, DriverKind, Effect, PermissionMode, SandboxMode, ToolKind};
+
+use crate::render::kind_word;
 
 /// Runs a team of coding agents.
 ///
@@ -262,11 +264,18 @@ pub struct Approve {
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
     /// And calls like it by any agent of this profile from now on, kept as a rule.
-    #[arg(long, conflicts_with = "session")]
+    #[arg(long, conflicts_with_all = ["session", "project"])]
     pub always: bool,
+    /// And calls like it by any agent that works in this agent's folder, kept as a rule.
+    #[arg(long, conflicts_with = "session")]
+    pub project: bool,
     /// And calls like it by this agent.
     #[arg(long)]
     pub session: bool,
+    /// Which calls are like it: a command pattern such as `git *`, a path pattern such as `src/**`, or the title of a tool
+    /// such as `github: *`; without it, the very same call. Implies --session if nothing else is said.
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    pub pattern: Option<String>,
 }
 
 /// `consort deny`.
@@ -366,12 +375,55 @@ pub struct Choose {
 pub enum Rules {
     /// List the rules.
     List(JsonOnly),
+    /// Add a rule.
+    #[command(
+        after_help = "Examples:\n  consort rules add allow --command 'cargo test *' --project\n  consort rules add deny --path '**/.env' \
+                      --all\n  consort rules add allow --title 'github: get_*' --profile work"
+    )]
+    Add(AddRule),
     /// Remove a rule.
     #[command(after_help = "Example: consort rules remove 5b1e77aa")]
     Remove {
         /// What `consort rules list` shows: the id, or the beginning or end of it.
         rule: String,
     },
+}
+
+/// `consort rules add`.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("subject").required(true), group = ArgGroup::new("scope").required(true))]
+pub struct AddRule {
+    /// Whether such calls run without asking, or not at all. A denial wins.
+    #[arg(value_parser = effect())]
+    pub effect: Effect,
+    /// Commands like this; `*` at the end stands for any further words, elsewhere for any characters of a word.
+    #[arg(long, value_name = "PATTERN", group = "subject", allow_hyphen_values = true)]
+    pub command: Option<String>,
+    /// Files like this (repeatable): `*` and `?` within a name, `**` for any folders. A relative pattern is taken from the
+    /// project's folder on, or else from each agent's.
+    #[arg(long = "path", value_name = "PATTERN", group = "subject")]
+    pub paths: Vec<String>,
+    /// Tools with a title like this, such as `github: *`.
+    #[arg(long, value_name = "PATTERN", group = "subject")]
+    pub title: Option<String>,
+    /// Only this kind of call.
+    #[arg(long, value_name = "KIND", value_parser = tool_kind())]
+    pub tool: Option<ToolKind>,
+    /// For one agent: its name or id.
+    #[arg(long, value_name = "AGENT", group = "scope")]
+    pub agent: Option<String>,
+    /// For the agents of a profile: its name or id.
+    #[arg(long, value_name = "PROFILE", group = "scope")]
+    pub profile: Option<String>,
+    /// For the agents that work in a folder; none given: this one.
+    #[arg(long, value_name = "FOLDER", group = "scope", num_args = 0..=1, default_missing_value = ".")]
+    pub project: Option<PathBuf>,
+    /// For all agents.
+    #[arg(long, group = "scope")]
+    pub all: bool,
+    /// Print the rule as JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `consort profiles`.
@@ -524,6 +576,30 @@ fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParse
 fn words_or_none<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParser {
     PossibleValuesParser::new(all.iter().map(|value| word(*value)).chain(["none"]))
 }
+
+fn effect() -> impl TypedValueParser<Value = Effect> {
+    PossibleValuesParser::new(["allow", "deny"])
+        .map(|word| if word == "deny" { Effect::Deny } else { Effect::Allow })
+}
+
+fn tool_kind() -> impl TypedValueParser<Value = ToolKind> {
+    PossibleValuesParser::new(KINDS.map(kind_word)).try_map(|word| {
+        let kind = KINDS.into_iter().find(|kind| kind_word(*kind) == word);
+        kind.ok_or_else(|| format!("unknown kind `{word}`"))
+    })
+}
+
+const KINDS: [ToolKind; 9] = [
+    ToolKind::Read,
+    ToolKind::Search,
+    ToolKind::Edit,
+    ToolKind::Delete,
+    ToolKind::Move,
+    ToolKind::Execute,
+    ToolKind::Fetch,
+    ToolKind::Think,
+    ToolKind::Other,
+];
 
 fn driver() -> impl TypedValueParser<Value = DriverKind> {
     PossibleValuesParser::new(DriverKind::ALL.map(DriverKind::word))

@@ -66,8 +66,10 @@ fn shown(entry: &InboxEntry, paint: Paint, now: i64) -> String {
 
 /// `consort approve`.
 pub fn approve(args: &args::Approve) -> Result<(), Stop> {
-    let scope = scope_of(args.always, args.session);
-    answer_all(&args.ids, &Answer::allow(scope))
+    // A pattern is for later calls, of this agent if nothing else is said.
+    let session = args.session || args.pattern.is_some();
+    let scope = scope_of(args.always, args.project, session);
+    answer_all(&args.ids, &Answer::Allow { scope, pattern: args.pattern.clone() })
 }
 
 /// `consort deny`.

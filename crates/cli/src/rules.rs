@@ -1,18 +1,22 @@
-//! `consort rules`: the standing allowances that people gave.
+//! `consort rules`: what people allowed and denied for good.
 
-use consort_daemon::protocol::{Call, Done, RuleView};
-use consort_model::{Refusal, RuleScope};
+use consort_daemon::protocol::{Call, Done, NewRule, NewRuleScope, RuleView};
+use consort_model::policy::Subject;
+use consort_model::{Refusal, RuleId, RuleScope};
+use uuid::Uuid;
 
-use crate::args::Rules;
+use crate::args::{AddRule, Rules};
 use crate::exit::{Exit, Stop};
 use crate::link::Link;
 use crate::output::{Output, Style, age, exact, now, print_json, short};
+use crate::prompt::working_directory;
 use crate::render::kind_word;
 
 /// `consort rules`.
 pub fn rules(command: &Rules) -> Result<(), Stop> {
     match command {
         Rules::List(args) => list(args.json),
+        Rules::Add(args) => add(args),
         Rules::Remove { rule } => remove(rule),
     }
 }
@@ -24,25 +28,52 @@ fn list(json: bool) -> Result<(), Stop> {
     }
     let mut output = Output::human();
     if rules.is_empty() {
-        output.line("no rules; `consort approve ID --always` makes one")?;
+        output.line("no rules; `consort rules add` and `consort approve ID --always` make them")?;
     }
     for rule in &rules {
-        let whom = match &rule.scope {
-            RuleScope::Agent { agent } => format!("agent {}", short(agent)),
-            RuleScope::Profile { profile } => format!("profile {}", exact(profile.as_str())),
-            RuleScope::Project { folder } => format!("project {}", exact(folder)),
-            RuleScope::All => "all agents".to_owned(),
-        };
-        let what = exact(&rule.subject.to_string());
-        let effect = if rule.effect.is_allow() { "allow" } else { "deny" };
-        let id = output.paint.paint(Style::Bold, &short(rule.id)).into_owned();
-        let age = age(now() - rule.at.0);
-        output.line(&format!(
-            "{id}  {effect}  {whom}  {}: {}  {age}",
-            rule.tool.map_or("any", kind_word),
-            what.replace('\n', " ")
-        ))?;
+        write(&mut output, rule)?;
     }
+    output.flush()
+}
+
+fn write(output: &mut Output, rule: &RuleView) -> Result<(), Stop> {
+    let whom = match &rule.scope {
+        RuleScope::Agent { agent } => format!("agent {}", short(agent)),
+        RuleScope::Profile { profile } => format!("profile {}", exact(profile.as_str())),
+        RuleScope::Project { folder } => format!("project {}", exact(folder)),
+        RuleScope::All => "all agents".to_owned(),
+    };
+    let what = exact(&rule.subject.to_string());
+    let effect = if rule.effect.is_allow() { "allow" } else { "deny" };
+    let id = output.paint.paint(Style::Bold, &short(rule.id)).into_owned();
+    let age = age(now() - rule.at.0);
+    output.line(&format!(
+        "{id}  {effect}  {whom}  {}: {}  {age}",
+        rule.tool.map_or("any", kind_word),
+        what.replace('\n', " ")
+    ))
+}
+
+fn add(args: &AddRule) -> Result<(), Stop> {
+    let subject = match (&args.command, &args.title) {
+        (Some(pattern), _) => Subject::Command { pattern: pattern.clone() },
+        (None, Some(pattern)) => Subject::Title { pattern: pattern.clone() },
+        (None, None) => Subject::Files { patterns: args.paths.clone() },
+    };
+    let scope = match (&args.agent, &args.profile, &args.project) {
+        (Some(agent), ..) => NewRuleScope::Agent { agent: agent.clone() },
+        (_, Some(profile), _) => NewRuleScope::Profile { profile: profile.clone() },
+        (_, _, Some(folder)) => NewRuleScope::Project { folder: working_directory(Some(folder))? },
+        (None, None, None) => NewRuleScope::All,
+    };
+    let id = RuleId::new(Uuid::now_v7());
+    let new = NewRule { id, effect: args.effect, scope, tool: args.tool, subject };
+    let rule: RuleView = Link::new()?.call(&Call::AddRule(new))?;
+    if args.json {
+        return print_json(&rule);
+    }
+    let mut output = Output::human();
+    write(&mut output, &rule)?;
     output.flush()
 }
 

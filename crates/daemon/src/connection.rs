@@ -10,7 +10,7 @@ use consort_hub::feed::{Delivery, Subscription};
 use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
 use consort_model::{
     Actor, AgentId, EnvironmentChange, Profile, ProfileId, ProfileSummary, Prompt, PromptOrigin, Refusal,
-    Relation, Status, Timestamp,
+    Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,8 +23,8 @@ use tokio::task::JoinHandle;
 
 use crate::protocol::{
     AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
-    NewProfile, NewPrompt, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView, Sent, Snapshot,
-    TranscriptPage, Welcome, codes,
+    NewProfile, NewPrompt, NewRuleScope, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView, Sent,
+    Snapshot, TranscriptPage, Welcome, codes,
 };
 use crate::server::Daemon;
 
@@ -208,6 +208,29 @@ impl Client {
             Call::Answer { ask, answer } => done(hub.answer(Actor::Person, &ask, answer).await.map(drop)),
             Call::ListRules {} => {
                 value(&hub.with(|state| state.rules.values().map(RuleView::from).collect::<Vec<_>>()))
+            }
+            Call::AddRule(new) => {
+                let scope = match new.scope {
+                    NewRuleScope::Agent { agent } => RuleScope::Agent { agent: self.find(&agent)? },
+                    NewRuleScope::Profile { profile } => {
+                        RuleScope::Profile { profile: hub.profile_id(&profile).await.map_err(error_body)? }
+                    }
+                    NewRuleScope::Project { folder } => {
+                        RuleScope::Project { folder: folder.to_string_lossy().into_owned() }
+                    }
+                    NewRuleScope::All => RuleScope::All,
+                };
+                let rule = Rule {
+                    id: new.id,
+                    effect: new.effect,
+                    scope,
+                    tool: new.tool,
+                    subject: new.subject,
+                    at: Timestamp::default(),
+                    origin: RuleOrigin::Added,
+                };
+                let rule = hub.add_rule(Actor::Person, rule).await.map_err(error_body)?;
+                value(&RuleView::from(&rule))
             }
             Call::RemoveRule { rule } => done(hub.remove_rule(rule).await),
             Call::ListProfiles {} => value(&hub.profiles().await.map_err(error_body)?),

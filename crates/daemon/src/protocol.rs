@@ -161,6 +161,9 @@ pub enum Call {
     /// All rules. Answer: list of [`RuleView`].
     #[serde(rename = "rules.list")]
     ListRules {},
+    /// A new rule. Answer: [`RuleView`].
+    #[serde(rename = "rules.add")]
+    AddRule(NewRule),
     /// Removes a rule. Answer: [`Done`].
     #[serde(rename = "rules.remove")]
     RemoveRule {
@@ -652,6 +655,48 @@ impl InboxEntry {
     }
 }
 
+/// A new rule.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NewRule {
+    /// Made by the client, so that asking again is harmless.
+    pub id: RuleId,
+    /// Whether it allows or denies.
+    #[serde(default)]
+    pub effect: Effect,
+    /// Whom it covers.
+    #[serde(flatten)]
+    pub scope: NewRuleScope,
+    /// The kind of call; none: any.
+    #[serde(default)]
+    pub tool: Option<ToolKind>,
+    /// What the call must be.
+    #[serde(flatten)]
+    pub subject: Subject,
+}
+
+/// Whom a new rule covers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "scope", rename_all = "snake_case")]
+pub enum NewRuleScope {
+    /// One agent.
+    Agent {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// Every agent of a profile.
+    Profile {
+        /// Its id or name.
+        profile: String,
+    },
+    /// Every agent that works in a folder.
+    Project {
+        /// The folder, absolute.
+        folder: PathBuf,
+    },
+    /// Every agent.
+    All,
+}
+
 /// A rule, as lists show it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
@@ -682,10 +727,11 @@ impl From<&Rule> for RuleView {
 }
 
 /// How far an approval on the command line reaches.
-pub fn scope_of(always: bool, session: bool) -> GrantScope {
-    match (always, session) {
-        (true, _) => GrantScope::Always,
-        (false, true) => GrantScope::Session,
-        (false, false) => GrantScope::Once,
+pub fn scope_of(always: bool, project: bool, session: bool) -> GrantScope {
+    match (always, project, session) {
+        (true, ..) => GrantScope::Always,
+        (false, true, _) => GrantScope::Project,
+        (false, false, true) => GrantScope::Session,
+        (false, false, false) => GrantScope::Once,
     }
 }

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_model::event::AgentEvent;
+use consort_model::policy::{self, Subject};
 use consort_model::{
     Actor, AgentId, Answer, AskId, Availability, CreateAgent, Event, Item, ItemIndex, PermissionMode,
-    Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, RuleId, State, Status, decide,
+    Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId, RuleScope, State,
+    Status, decide,
 };
 use consort_runner::client;
 use consort_store::config::migrate::Imported;
@@ -18,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::error::HubError;
 use crate::feed::{Feed, Subscription};
 use crate::profiles::{ProfileChanges, Profiles, Version};
+use crate::real_path::RealPaths;
 use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
 
@@ -282,16 +285,32 @@ impl Hub {
         Ok(self.shared.store.items(id, page).await?)
     }
 
+    /// Adds a rule; the time of it is the hub's.
+    pub async fn add_rule(&self, actor: Actor, mut rule: Rule) -> Result<Rule, HubError> {
+        if let RuleScope::Project { folder } = &rule.scope {
+            check_cwd(Path::new(folder))?;
+        }
+        rule.subject.check().map_err(|reason| Refusal::Invalid { reason })?;
+        if let Subject::Files { patterns } = &mut rule.subject {
+            // A relative one is taken from the folder of each agent, whose real name is looked up with it.
+            let real = RealPaths::default();
+            let kept = |pattern: &String| match pattern.starts_with('/') {
+                true => policy::kept_globs("/", pattern, &|path| real.resolve(path)),
+                false => vec![pattern.clone()],
+            };
+            *patterns = patterns.iter().flat_map(kept).collect();
+        }
+        let id = rule.id;
+        self.run(move |state: &State, at| decide::add_rule(state, actor, &rule, at)).await?;
+        let added = self.with(|state| state.rules.get(&id).cloned());
+        added.ok_or_else(|| {
+            Refusal::Invalid { reason: "the rule was removed again meanwhile".to_owned() }.into()
+        })
+    }
+
     /// Removes a rule.
     pub async fn remove_rule(&self, rule: RuleId) -> Result<(), HubError> {
-        let decide = move |state: &State, _| {
-            if !state.rules.contains_key(&rule) {
-                let reason = format!("there is no rule {rule}; `consort rules list` shows them");
-                return Err(Refusal::Invalid { reason });
-            }
-            Ok(vec![Event::RuleRemoved { rule }])
-        };
-        self.run(decide).await.map(drop)
+        self.run(move |state: &State, _| decide::remove_rule(state, rule)).await.map(drop)
     }
 
     /// All profiles, looked at anew.
@@ -512,7 +531,8 @@ impl Hub {
         refusal.into()
     }
 
-    async fn profile_id(&self, wanted: &str) -> Result<ProfileId, HubError> {
+    /// The id of a profile that a person names.
+    pub async fn profile_id(&self, wanted: &str) -> Result<ProfileId, HubError> {
         self.refresh_profiles().await?;
         let profile = self.shared.profiles.find(Some(wanted));
         Ok(profile.ok_or_else(|| Refusal::NoSuchProfile { wanted: wanted.to_owned() })?.id)

@@ -3,6 +3,10 @@
 //! Every check stands here and comes before any side effect, so a refused command leaves nothing behind. What an
 //! agent's process must be told follows from the events and is the hub's business.
 
+mod rules;
+
+pub use rules::{add_rule, granted, remove_rule};
+
 use std::collections::BTreeSet;
 
 use uuid::Uuid;
@@ -14,7 +18,7 @@ use crate::event::{AgentEvent, Event};
 use crate::ids::{AgentId, AskId, ProfileId, PromptId, RuleId, Timestamp, TurnId};
 use crate::item::NoticeLevel;
 use crate::limits::Limits;
-use crate::policy::{self, Rule, RuleOrigin};
+use crate::policy;
 use crate::relation::{Relation, TaskResult};
 use crate::signal::Signal;
 use crate::state::State;
@@ -562,24 +566,6 @@ pub fn answer(
         writer.finish().into_iter().map(|change| Event::of(agent.id, change)).collect();
     events.extend(rule.map(|rule| Event::RuleAdded { rule }));
     Ok(events)
-}
-
-/// The rule that an answer to an open ask sets.
-pub fn granted(
-    agent: &Agent,
-    open: &Ask,
-    answer: &Answer,
-    id: RuleId,
-    at: Timestamp,
-    resolve: policy::Resolve<'_>,
-) -> Result<Option<Rule>, Refusal> {
-    let (AskBody::Approval { tool, .. }, Answer::Allow { scope, pattern }) = (&open.body, answer) else {
-        return Ok(None);
-    };
-    let grant = policy::Grant { scope: *scope, pattern: pattern.as_deref() };
-    let origin = RuleOrigin::Answer { agent: agent.id, ask: open.id };
-    policy::rule_for(agent, tool, grant, id, origin, at, resolve)
-        .map_err(|reason| Refusal::WrongAnswer { reason })
 }
 
 /// Ends a sub-agent's task with its result and wakes the parent with it. A task that is over stays as it is.

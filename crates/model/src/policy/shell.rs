@@ -212,8 +212,7 @@ impl Reader {
 
     fn end_command(&mut self) {
         let mut words: &[Piece] = &self.words;
-        loop {
-            let Some(first) = words.first() else { break };
+        while let Some(first) = words.first() {
             match first.text.as_str() {
                 "if" | "then" | "else" | "elif" | "fi" | "while" | "until" | "do" | "done" | "esac" | "{"
                 | "}" | "!" | "in" | "coproc" | "[[" => words = &words[1..],
