@@ -104,6 +104,7 @@ impl Acp {
     /// A state machine that has said nothing yet.
     pub fn new(launch: Launch) -> Self {
         Self {
+            tokens: Tokens::since(&launch.used),
             launch,
             phase: Phase::Opening,
             peer: Arc::default(),
@@ -117,7 +118,6 @@ impl Acp {
             asks: Asks::default(),
             calls: Calls::default(),
             options: Arc::default(),
-            tokens: Tokens::default(),
             foreign: Vec::new(),
         }
     }

@@ -12,7 +12,9 @@ pub mod claude;
 pub mod codex;
 pub mod host;
 
-use consort_model::{Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal};
+use consort_model::{
+    Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal, Usage,
+};
 use serde::{Deserialize, Serialize};
 
 pub use host::{CallId, CallResult, HostCall};
@@ -40,6 +42,9 @@ pub struct Launch {
     /// For Codex: when it asks.
     #[serde(default)]
     pub approval_policy: Option<ApprovalPolicy>,
+    /// What the agent used in its earlier processes; figures over its life begin there.
+    #[serde(default)]
+    pub used: Usage,
     /// MCP servers to give to the agent.
     #[serde(default)]
     pub mcp_servers: Vec<McpServer>,

@@ -24,6 +24,13 @@ pub struct Tokens {
     written: u64,
 }
 
+impl Tokens {
+    /// Counts on from what earlier processes used.
+    pub fn since(used: &Usage) -> Self {
+        Self { read: used.input_tokens.unwrap_or(0), written: used.output_tokens.unwrap_or(0) }
+    }
+}
+
 impl Acp {
     pub(super) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
         let (Phase::Open, None, Some(session)) = (self.phase, self.turn, self.session.clone()) else {

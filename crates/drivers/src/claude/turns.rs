@@ -195,7 +195,7 @@ impl Claude {
         self.tasks.clear();
     }
 
-    /// Tells what was used: the program counts over its whole life, the model's context by its name.
+    /// Tells what was used: the program counts over the life of its process, the model's context by its name.
     fn count(&self, ended: &Ended<'_>, out: &mut Output) {
         let models = ended.model_usage.and_then(|raw| {
             serde_json::from_str::<std::collections::BTreeMap<String, ModelUsage>>(raw.get()).ok()
@@ -213,9 +213,18 @@ impl Claude {
             }
         }
         if usage != Usage::default() {
+            let used = &self.launch.used;
+            usage.input_tokens = sum(usage.input_tokens, used.input_tokens);
+            usage.output_tokens = sum(usage.output_tokens, used.output_tokens);
+            usage.cost = usage.cost.map(|cost| cost + used.cost.unwrap_or_default());
             out.signals.push(Signal::Usage(usage));
         }
     }
+}
+
+/// What this process used, on top of the earlier ones.
+fn sum(now: Option<u64>, before: Option<u64>) -> Option<u64> {
+    now.map(|now| now.saturating_add(before.unwrap_or(0)))
 }
 
 impl Ended<'_> {

@@ -4,16 +4,16 @@
 //! stood in the JSON, so that `1` and `"1"` stay apart. Every answer that is offered carries the very reply that it
 //! stands for, so that choosing is only sending.
 
+use consort_model::ToolStatus;
 use consort_model::{
     Answer, AnswerOption, AskBody, OptionKind, Question, Signal, ToolCall, ToolCallId, ToolKind,
 };
-use consort_model::{NoticeLevel, ToolStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::items::{command_input, empty};
 use super::wire::{self, code, lenient, one_line, read, title_of};
-use super::{Codex, Incoming, Place, notice, shell, warn};
+use super::{Codex, Incoming, Place, shell, warn};
 use crate::Output;
 
 /// The open asks, oldest first.
@@ -487,7 +487,7 @@ impl Codex {
         if let Some(words) = words.map(str::trim).filter(|words| !words.is_empty())
             && !self.steer(place, words, out)
         {
-            notice(out, NoticeLevel::Info, "The reason of a denial could not be told to Codex.");
+            out.follow_up = Some(words.to_owned());
         }
         out.frames.push(wire::reply(key, chosen.map_or(cancel, |offer| offer.reply.clone())));
     }

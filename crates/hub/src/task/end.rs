@@ -57,6 +57,8 @@ impl Process {
                 return self.leave_nothing().await;
             }
         };
+        // Asked before the driver is told of the end, after which it has nothing more to say.
+        let farewell = self.driver.farewell();
         let last = self.driver.ended().signals;
         settle(&self.shared, self.id, self.generation, last, failure).await;
         self.terminals.release_all().await;
@@ -67,7 +69,6 @@ impl Process {
                 }
             }
             None => {
-                let farewell = self.driver.farewell();
                 stop_runner(&self.sender, &mut self.receiver, farewell).await;
             }
         }
@@ -131,8 +132,8 @@ pub(super) async fn clear_away(
     let mut farewell = None;
     let mut last = Vec::new();
     if let Some(mut driver) = driver {
-        last = driver.ended().signals;
         farewell = driver.farewell();
+        last = driver.ended().signals;
     }
     Terminals::new(shared.program.clone(), dir, vec![], dir.to_owned()).release_all().await;
     if let Some((_, sender, mut receiver)) = reached {
@@ -195,8 +196,7 @@ async fn settle(shared: &Shared, id: AgentId, generation: u32, last: Vec<Signal>
         }
         // It may be reopened already; its next process waits for this one's end, so the tools are still the last turn's.
         let Some(agent) = state.agents.get(&id) else { return Ok(vec![]) };
-        let is_known =
-            |signal: &&Signal| matches!(signal, Signal::Tool { call, .. } if agent.cursor.tools.contains_key(&call.id));
+        let is_known = |signal: &&Signal| matches!(signal, Signal::Tool { call, .. } if agent.cursor.tools.contains_key(&call.id));
         let mut writer = Writer::new(agent, at);
         for signal in last.iter().filter(is_known) {
             writer.signal(signal.clone(), &[], fresh);

@@ -69,6 +69,7 @@ impl Task {
             permissions: agent.permissions,
             sandbox_mode: profile.sandbox_mode,
             approval_policy: profile.approval_policy,
+            used: agent.usage,
             mcp_servers: vec![],
         };
         let mut driver = Driver::new(agent.driver, launch).ok_or_else(|| {
