@@ -131,10 +131,7 @@ impl Hub {
                     .to_owned(),
             },
         })?;
-        if let Availability::Unavailable { reason } = self.shared.profiles.availability(&profile) {
-            let reason = format!("the profile `{}` cannot be used: {reason}", profile.name);
-            return Err(Refusal::Invalid { reason }.into());
-        }
+        self.check_usable(&profile)?;
         check_cwd(&new.cwd)?;
         let request = CreateAgent {
             id: new.id,
@@ -205,12 +202,16 @@ impl Hub {
     /// Ends an agent's process and starts another that takes up the session; its sub-agents are interrupted.
     pub async fn restart(&self, id: AgentId) -> Result<(), HubError> {
         self.refresh_profiles().await?;
-        let (cwd, below) = self.with(|state| {
+        let (agent, below) = self.with(|state| {
             let mut below = decide::interrupt_targets(state, id);
             below.retain(|target| *target != id);
-            state.agent(id).map(|agent| (PathBuf::from(&agent.cwd), below))
+            state.agent(id).map(|agent| (agent.clone(), below))
         })?;
-        check_cwd(&cwd)?;
+        // Better a process with old settings than none.
+        if let Some(profile) = self.shared.profiles.get(&agent.profile) {
+            self.check_usable(&profile)?;
+        }
+        check_cwd(Path::new(&agent.cwd))?;
         self.run(move |state, at| decide::restart(state, id, at)).await?;
         for target in below {
             self.order(target, Order::Interrupt);
@@ -222,6 +223,9 @@ impl Hub {
     pub async fn rebind(&self, id: AgentId, wanted: &str) -> Result<(), HubError> {
         self.refresh_profiles().await?;
         let profile = self.profile_id(wanted).await?;
+        if let Some(profile) = self.shared.profiles.get(&profile) {
+            self.check_usable(&profile)?;
+        }
         self.run(move |state, at| decide::rebind(state, id, &profile, at)).await.map(drop)
     }
 
@@ -536,6 +540,17 @@ impl Hub {
         self.refresh_profiles().await?;
         let profile = self.shared.profiles.find(Some(wanted));
         Ok(profile.ok_or_else(|| Refusal::NoSuchProfile { wanted: wanted.to_owned() })?.id)
+    }
+
+    /// Refuses a profile whose program cannot be run here.
+    fn check_usable(&self, profile: &Profile) -> Result<(), Refusal> {
+        match self.shared.profiles.availability(profile) {
+            Availability::Unavailable { reason } => {
+                let reason = format!("the profile `{}` cannot be used: {reason}", profile.name);
+                Err(Refusal::Invalid { reason })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes up what a person changed in `config.toml`.

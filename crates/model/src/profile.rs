@@ -429,6 +429,22 @@ mod tests {
     }
 
     #[test]
+    fn profiles_of_one_driver_have_exactly_their_own_environment() {
+        let inherited =
+            [("API_KEY", "inherited"), ("PATH", "/bin")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let one = profile(&["API_KEY=one", "CLAUDE_CONFIG_DIR=/one"]).apply_environment(inherited.clone());
+        let other = profile(&["-API_KEY", "CLAUDE_CONFIG_DIR=/other"]).apply_environment(inherited);
+        let of = |environment: &[(String, String)], key: &str| {
+            environment.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+        };
+        assert_eq!(of(&one, "API_KEY").as_deref(), Some("one"));
+        assert_eq!(of(&other, "API_KEY"), None);
+        assert_eq!(of(&one, "CLAUDE_CONFIG_DIR").as_deref(), Some("/one"));
+        assert_eq!(of(&other, "CLAUDE_CONFIG_DIR").as_deref(), Some("/other"));
+        assert_eq!((one.len(), other.len()), (3, 2), "and nothing else");
+    }
+
+    #[test]
     fn malformed_environment_entries_are_refused() {
         for text in ["", "KEY", "=x", "-", "-A=1", "A\0=1", "A=\0"] {
             assert!(EnvironmentChange::try_from(text.to_owned()).is_err(), "{text:?} was accepted");
