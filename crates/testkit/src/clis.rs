@@ -325,3 +325,31 @@ fn opencode(command: PathBuf, url: &str) -> Profile {
     profile.set("OPENCODE_SERVER_PASSWORD", uuid::Uuid::now_v7());
     profile
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cli_has_an_exact_version() {
+        for cli in Cli::ALL {
+            let version = cli.version();
+            let parts: Vec<_> = version.split('.').map(str::parse::<u32>).collect();
+            assert!(parts.len() == 3 && parts.iter().all(Result::is_ok), "{cli}: {version:?}");
+        }
+    }
+
+    #[test]
+    fn a_profile_keeps_to_its_home_and_its_model() {
+        for cli in Cli::ALL {
+            let Some(program) = cli.find().unwrap() else { continue };
+            let home = tempfile::tempdir().unwrap();
+            let profile = cli.profile("http://127.0.0.1:1", home.path()).unwrap();
+            assert_eq!(profile.command, program);
+            let home = home.path().display().to_string();
+            assert!(profile.environment.contains(&("HOME".into(), home)), "{cli}");
+            let values = profile.environment.iter().map(|(_, value)| value).chain(&profile.args);
+            assert!(values.into_iter().any(|value| value.contains("http://127.0.0.1:1")), "{cli}");
+        }
+    }
+}

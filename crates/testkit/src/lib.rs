@@ -2,8 +2,11 @@
 //!
 //! [`scripted`] is an agent whose behaviour is written in the prompt. It is a real peer in a real process: nothing
 //! here knows how Consort drives it. [`harness`] runs real daemons on temporary homes, and
-//! [`chaos`] kills them.
+//! [`chaos`] kills them. [`model`] is a model server whose answers are written in the prompt, and [`clis`] are the real
+//! CLIs that talk with it.
 
 pub mod chaos;
+pub mod clis;
 pub mod harness;
+pub mod model;
 pub mod scripted;

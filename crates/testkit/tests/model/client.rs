@@ -311,7 +311,8 @@ fn gemini_event(said: &mut Said, data: &Value) {
     let candidate = &data["candidates"][0];
     for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
         if part["thought"] == true {
-            said.thinking.push_str(text(&part["text"]).trim_start_matches("**Thought**\n"));
+            assert_eq!(said.thinking, "", "a thought comes whole");
+            said.thinking.push_str(text(&part["text"]).strip_prefix("**Thought**\n").unwrap());
         } else if !part["functionCall"].is_null() {
             let call = &part["functionCall"];
             said.calls.push((text(&call["name"]).to_owned(), call["args"].clone()));

@@ -12,8 +12,10 @@ pub fn events(reply: &Reply) -> Vec<Event> {
             "modelVersion": reply.model, "responseId": id,
         }))
     };
-    let mut events: Vec<Event> =
-        parts(&reply.thinking, &reply.text, reply).into_iter().map(|part| chunk(part).into_delta()).collect();
+    let mut events: Vec<Event> = parts(&joined(&reply.thinking), &reply.text, reply)
+        .into_iter()
+        .map(|part| chunk(part).into_delta())
+        .collect();
     // The end carries an empty text: clients take an answer without any content for a failure.
     let end = json!({
         "candidates": [{
