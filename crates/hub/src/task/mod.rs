@@ -229,6 +229,7 @@ impl Process {
 
     /// Takes in what the runner said.
     async fn take_in(&mut self, messages: Vec<FromRunner>) -> Result<(), Ending> {
+        let read_at = Instant::now();
         let mut driver = self.driver.clone();
         let mut batch = Batch::default();
         let mut offset = None;
@@ -273,7 +274,8 @@ impl Process {
             let text = batch.has_text();
             let useless = batch.start_failure();
             self.commit_batch(driver, batch, Some(offset)).await?;
-            self.read_at = text.then(|| Instant::now() + TEXT_INTERVAL);
+            // Counted from the read: how long the commit took must not make the next one wait longer.
+            self.read_at = text.then(|| read_at + TEXT_INTERVAL);
             if let Some(message) = useless {
                 return Err(Ending::Useless(message));
             }
