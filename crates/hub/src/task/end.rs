@@ -10,6 +10,7 @@ use consort_model::transcript::Writer;
 use consort_model::{AgentId, Failure, PromptId, Signal, State, Timestamp, decide};
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, Record, RecordBody, Stop, Welcome};
+use consort_runner::spec::StopLimits;
 use consort_runner::{journal, sweep};
 use consort_store::{CommitError, LinkChange};
 use tokio::time::timeout;
@@ -146,7 +147,10 @@ pub(super) async fn clear_away(
 /// Ends the process tree and lets the runner go.
 pub async fn stop_runner(sender: &Sender, receiver: &mut Receiver, farewell: Option<Vec<u8>>) {
     let stop = async {
-        sender.stop(Stop { protocol_stop: farewell, limits: None }).await?;
+        // No pause after the farewell: not every protocol's ends the process. Its input ends right behind it, and an agent
+        // reads the one before it sees the other.
+        let limits = StopLimits { protocol_ms: 0, ..StopLimits::default() };
+        sender.stop(Stop { protocol_stop: farewell, limits: Some(limits) }).await?;
         let mut messages = Vec::new();
         loop {
             receiver.next_batch(&mut messages).await?;
