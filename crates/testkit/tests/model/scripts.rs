@@ -25,6 +25,17 @@ fn a_script_adds_scenarios_and_replaces_built_in_ones() {
 }
 
 #[test]
+fn a_repeated_text_can_count() {
+    let script = r#"{"scenarios": {"count": {"steps": [{"text": "{n} of {arg}; ", "repeat": 3}]}}}"#;
+    let options = Options { script: Script::parse(script).unwrap(), ..Options::default() };
+    let server = Server::start_with(options).unwrap();
+    assert_eq!(
+        ask(&server, Api::Gemini, "[[count three]]", &[]).text,
+        "1 of three; 2 of three; 3 of three; "
+    );
+}
+
+#[test]
 fn mistakes_in_a_script_are_found_before_it_is_played() {
     for (script, words) in [
         ("{", "EOF"),

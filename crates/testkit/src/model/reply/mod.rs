@@ -39,8 +39,8 @@ impl Reply {
     /// Fills in a step and gives its acts to the tools that are offered.
     pub fn new(chosen: &Chosen, conversation: &Conversation) -> Self {
         let step = &chosen.step;
-        let mut text =
-            step.text.as_deref().map(|text| chosen.words.fill(text).repeat(step.repeat)).unwrap_or_default();
+        let filled = step.text.as_deref().map(|text| chosen.words.fill(text)).unwrap_or_default();
+        let mut text = repeated(&filled, step.repeat);
         let mut uses = Vec::new();
         for call in &step.calls {
             match dialect::act(call, &conversation.tools, &chosen.words) {
@@ -129,6 +129,15 @@ pub fn failure(api: Api, failure: &Failure) -> Value {
 /// An id that nothing else has.
 fn fresh(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
+}
+
+/// A text so many times, with `{n}` counting: some clients stop an answer that only repeats itself.
+fn repeated(text: &str, times: usize) -> String {
+    match times {
+        1 => text.to_owned(),
+        _ if text.contains("{n}") => (1..=times).map(|n| text.replace("{n}", &n.to_string())).collect(),
+        _ => text.repeat(times),
+    }
 }
 
 /// A text in pieces of so many characters; none where there is no text.
