@@ -173,7 +173,7 @@ fn heavy_a_client_that_never_reads_gets_a_snapshot_later() {
     let mut slow = greeted(&home);
     slow.request(&Call::Subscribe {}).unwrap();
     let agent = client.new_agent("scripted");
-    let flood = client.send(agent, "[[flood n=60000 size=1000]]");
+    let flood = client.send(agent, "[[flood n=20000 size=1000]]");
     client.wait_agent(agent, "its turn began", |agent| agent.turn.is_some());
     // The flood of one agent must not delay another.
     let other = client.new_agent("scripted");

@@ -204,3 +204,23 @@ fn a_runner_killed_while_no_daemon_was_there_leaves_what_it_had_written() {
     client.reopen(agent);
     assert_eq!(client.run(agent, "[[say back]]").last_outcome, Some(TurnOutcome::Completed));
 }
+
+#[test]
+fn the_numbers_of_events_are_not_used_again() {
+    let home = Home::started();
+    let mut last = 0;
+    for n in 0..4 {
+        let client = home.client();
+        let before = client.look(|followed| followed.state.seq);
+        assert!(before >= last, "a daemon begins at {before} after {last}");
+        // Profiles are kept in `config.toml`, but what is told about them is numbered like everything else.
+        home.profile(&format!("p{n}"), &[]);
+        client.call::<serde_json::Value>(&consort_daemon::protocol::Call::ListProfiles {});
+        last = client.wait_until("the profile is there", |state| {
+            state.profiles.iter().any(|profile| profile.name == format!("p{n}")).then_some(state.seq)
+        });
+        assert!(last > before);
+        drop(client);
+        home.restart();
+    }
+}
