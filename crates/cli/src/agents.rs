@@ -32,10 +32,27 @@ pub fn new(args: &args::New) -> Result<(), Stop> {
         prompt,
     };
     let agent: AgentView = link.call(&Call::CreateAgent(new))?;
-    if args.json {
+    print_new(&agent, args.json)
+}
+
+fn print_new(agent: &AgentView, json: bool) -> Result<(), Stop> {
+    if json {
         return print_json(&json!({ "id": agent.id, "name": agent.name }));
     }
     print_line(&format!("{}  {}", agent.id, one_line(&agent.name)))
+}
+
+/// `consort fork`.
+pub fn fork(args: &args::Fork) -> Result<(), Stop> {
+    let prompt = args.prompt.as_deref().map(|text| prompt(text, &args::Attach::default())).transpose()?;
+    let call = Call::Fork {
+        agent: args.agent.clone(),
+        id: AgentId::new(Uuid::now_v7()),
+        name: args.name.clone(),
+        prompt,
+    };
+    let agent: AgentView = Link::new()?.call(&call)?;
+    print_new(&agent, args.json)
 }
 
 /// `consort agents`.

@@ -62,6 +62,9 @@ pub enum Command {
     /// Close an agent with all that is bound to it; its transcript stays.
     #[command(after_help = "Example: consort close fixer")]
     Close(SomeAgents),
+    /// Create an agent whose conversation branches off from another's.
+    #[command(after_help = "Example: consort fork fixer --name braver \"Now without the workaround\"")]
+    Fork(Fork),
     /// Take up a closed or failed agent again.
     #[command(after_help = "Example: consort reopen fixer")]
     Reopen(OneAgent),
@@ -276,6 +279,24 @@ pub struct Approve {
     /// such as `github: *`; without it, the very same call. Implies --session if nothing else is said.
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub pattern: Option<String>,
+    /// Let it run with this input instead of its own, as a JSON object; for agents whose protocol can carry that.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["always", "project", "session", "pattern"])]
+    pub input: Option<String>,
+}
+
+/// `consort fork`.
+#[derive(Args, Debug)]
+pub struct Fork {
+    /// The agent to branch off from: id, beginning or end of the id, or name.
+    pub agent: String,
+    /// The new agent's name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The first prompt.
+    pub prompt: Option<String>,
 }
 
 /// `consort deny`.

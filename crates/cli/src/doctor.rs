@@ -3,7 +3,7 @@
 use consort_daemon::client::{Client, ClientError};
 use consort_daemon::home::Home;
 use consort_daemon::protocol::{Call, DaemonStatus, ProfileCheck, codes};
-use consort_model::Availability;
+use consort_model::{Availability, Login, Support};
 use serde::Serialize;
 
 use crate::exit::{Exit, Stop};
@@ -28,8 +28,26 @@ struct Check {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     health: Health,
+    /// What is known about a profile's program.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    program: Option<Found>,
     /// What was found, and what to do.
     message: String,
+}
+
+/// A profile's program; null: not known.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Found {
+    /// Where it is.
+    path: String,
+    /// What it says to `--version`.
+    version: Option<String>,
+    /// The version that Consort was tested with.
+    tested_version: Option<String>,
+    /// How the two compare.
+    support: Option<Support>,
+    /// Whether it is logged in.
+    login: Option<Login>,
 }
 
 /// The whole examination.
@@ -65,7 +83,9 @@ pub fn doctor(json: bool) -> Result<(), Stop> {
 
 fn examine() -> Vec<Check> {
     let mut checks = Vec::new();
-    let mut add = |check, health, message: String| checks.push(Check { check, name: None, health, message });
+    let mut add = |check, health, message: String| {
+        checks.push(Check { check, name: None, health, program: None, message })
+    };
     let home = match Home::from_environment() {
         Ok(home) => home,
         Err(error) => {
@@ -126,20 +146,20 @@ fn profile_checks(profiles: &[ProfileCheck]) -> Vec<Check> {
     let usable = profiles.iter().any(is_usable);
     let mut checks: Vec<Check> = profiles
         .iter()
-        .map(|ProfileCheck { profile, version, version_problem }| {
-            let (health, message) = match &profile.availability {
-                Availability::Available { path } => match (version, version_problem) {
-                    (Some(version), _) => (Health::Ok, format!("{path}: {version}")),
-                    (None, Some(problem)) => (Health::Warning, problem.clone()),
-                    (None, None) => (Health::Ok, path.clone()),
-                },
-                Availability::Unknown => (Health::Warning, "not checked yet".to_owned()),
-                Availability::Unavailable { reason } if profile.is_default => {
-                    (Health::Broken, reason.clone())
+        .map(|check| {
+            let profile = &check.profile;
+            let (health, program, message) = match &profile.availability {
+                Availability::Available { path } => {
+                    let (health, message) = program_health(path, check);
+                    (health, Some(found(path, check)), message)
                 }
-                Availability::Unavailable { reason } => (Health::Warning, reason.clone()),
+                Availability::Unknown => (Health::Warning, None, "not checked yet".to_owned()),
+                Availability::Unavailable { reason } if profile.is_default => {
+                    (Health::Broken, None, reason.clone())
+                }
+                Availability::Unavailable { reason } => (Health::Warning, None, reason.clone()),
             };
-            Check { check: "profile", name: Some(profile.name.clone()), health, message }
+            Check { check: "profile", name: Some(profile.name.clone()), health, program, message }
         })
         .collect();
     if !usable && !profiles.is_empty() {
@@ -149,10 +169,52 @@ fn profile_checks(profiles: &[ProfileCheck]) -> Vec<Check> {
             check: "profile",
             name: None,
             health: Health::Broken,
+            program: None,
             message: message.to_owned(),
         });
     }
     checks
+}
+
+fn found(path: &str, check: &ProfileCheck) -> Found {
+    Found {
+        path: path.to_owned(),
+        version: check.version.clone(),
+        tested_version: check.tested_version.clone(),
+        support: check.support,
+        login: check.login.clone(),
+    }
+}
+
+/// What is to be said about a program that is there. A newer version than the tested one most likely works.
+fn program_health(path: &str, check: &ProfileCheck) -> (Health, String) {
+    let (mut health, mut message) = match (&check.version, &check.version_problem) {
+        (Some(version), _) => (Health::Ok, format!("{path}: {version}")),
+        (None, Some(problem)) => (Health::Warning, problem.clone()),
+        (None, None) => (Health::Ok, path.to_owned()),
+    };
+    match (check.support, check.tested_version.as_deref()) {
+        (Some(Support::Tested), _) => message.push_str(", tested"),
+        (Some(Support::Newer), Some(tested)) => {
+            message.push_str(&format!(
+                ", newer than tested ({tested}); if something is amiss, update Consort or install {tested}"
+            ));
+        }
+        (Some(Support::Older), Some(tested)) => {
+            health = Health::Warning;
+            message.push_str(&format!(", older than tested ({tested}); update it"));
+        }
+        _ => {}
+    }
+    match &check.login {
+        Some(Login::LoggedIn { by }) => message.push_str(&format!("; logged in by {by}")),
+        Some(Login::LoggedOut { advice }) => {
+            health = Health::Warning;
+            message.push_str(&format!("; not logged in: {advice}"));
+        }
+        None => {}
+    }
+    (health, message)
 }
 
 #[cfg(test)]
@@ -181,7 +243,14 @@ mod tests {
             availability,
             is_default,
         };
-        ProfileCheck { profile, version: None, version_problem: None }
+        ProfileCheck {
+            profile,
+            version: None,
+            version_problem: None,
+            tested_version: None,
+            support: None,
+            login: None,
+        }
     }
 
     fn healths(profiles: &[ProfileCheck]) -> Vec<Health> {
@@ -194,5 +263,46 @@ mod tests {
         assert_eq!(healths(&[profile("a", true, true), profile("b", false, false)]), [Ok, Warning]);
         assert_eq!(healths(&[profile("a", true, false), profile("b", false, true)]), [Ok, Broken]);
         assert_eq!(healths(&[profile("a", false, false)]), [Warning, Broken]);
+    }
+
+    fn message(change: impl FnOnce(&mut ProfileCheck)) -> (Health, String) {
+        let mut check = profile("a", true, true);
+        check.version = Some("2.0.0".into());
+        check.tested_version = Some("2.0.0".into());
+        change(&mut check);
+        let mut checks = profile_checks(&[check]);
+        let check = checks.remove(0);
+        (check.health, check.message)
+    }
+
+    #[test]
+    fn a_profile_is_told_with_its_place_version_and_login() {
+        let (health, text) = message(|check| {
+            check.support = Some(Support::Tested);
+            check.login = Some(Login::LoggedIn { by: "SOME_KEY".into() });
+        });
+        assert_eq!((health, text.as_str()), (Health::Ok, "/bin/agent: 2.0.0, tested; logged in by SOME_KEY"));
+        let (health, text) = message(|check| check.support = Some(Support::Newer));
+        assert_eq!(health, Health::Ok);
+        assert!(text.contains("newer than tested (2.0.0)"), "{text}");
+        let (health, text) = message(|check| check.support = Some(Support::Older));
+        assert_eq!(health, Health::Warning);
+        assert!(text.ends_with("older than tested (2.0.0); update it"), "{text}");
+        let (health, text) =
+            message(|check| check.login = Some(Login::LoggedOut { advice: "log in".into() }));
+        assert_eq!((health, text.as_str()), (Health::Warning, "/bin/agent: 2.0.0; not logged in: log in"));
+    }
+
+    #[test]
+    fn programs_are_told_the_same_facts() {
+        let mut check = profile("a", true, true);
+        check.support = Some(Support::Newer);
+        check.login = Some(Login::LoggedIn { by: "SOME_KEY".into() });
+        let value = serde_json::to_value(&profile_checks(&[check])[0]).unwrap();
+        assert_eq!(value["path"], "/bin/agent");
+        assert_eq!(value["support"], "newer");
+        assert_eq!(value["login"], serde_json::json!({"state": "logged_in", "by": "SOME_KEY"}));
+        let unusable = serde_json::to_value(&profile_checks(&[profile("b", false, true)])[0]).unwrap();
+        assert_eq!(unusable.get("path"), None);
     }
 }

@@ -66,6 +66,11 @@ fn shown(entry: &InboxEntry, paint: Paint, now: i64) -> String {
 
 /// `consort approve`.
 pub fn approve(args: &args::Approve) -> Result<(), Stop> {
+    if let Some(input) = &args.input {
+        let value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(input)
+            .map_err(|why| Stop::new(Exit::Usage, format!("--input takes a JSON object: {why}")))?;
+        return answer_all(&args.ids, &Answer::Reply { value: value.into() });
+    }
     // A pattern is for later calls, of this agent if nothing else is said.
     let session = args.session || args.pattern.is_some();
     let scope = scope_of(args.always, args.project, session);

@@ -75,6 +75,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Answer(args) => inbox::answer(&args)?,
         Command::Interrupt(args) => agents::interrupt(&args.agent)?,
         Command::Close(args) => agents::close(&args.agents)?,
+        Command::Fork(args) => agents::fork(&args)?,
         Command::Reopen(args) => agents::reopen(&args.agent)?,
         Command::Restart(args) => agents::restart(&args.agent)?,
         Command::Rebind(args) => agents::rebind(&args)?,

@@ -225,7 +225,14 @@ mod tests {
 
     #[test]
     fn a_closer_look_shows_the_version_or_why_there_is_none() {
-        let mut check = ProfileCheck { profile: profile(), version: None, version_problem: None };
+        let mut check = ProfileCheck {
+            profile: profile(),
+            version: None,
+            version_problem: None,
+            tested_version: None,
+            support: None,
+            login: None,
+        };
         assert_eq!(found(&check, Paint::plain()), "", "the row says why it cannot be used");
         check.profile.availability = Availability::Available { path: "/bin/agent".into() };
         assert_eq!(found(&check, Paint::plain()), "\n    /bin/agent");

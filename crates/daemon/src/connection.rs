@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use consort_hub::feed::{Delivery, Subscription};
 use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
 use consort_model::{
-    Actor, AgentId, EnvironmentChange, Profile, ProfileId, ProfileSummary, Prompt, PromptOrigin, Refusal,
-    Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
+    Actor, AgentId, Availability, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary, Program,
+    Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -172,6 +172,10 @@ impl Client {
             }
             Call::Interrupt { agent } => done(hub.interrupt(self.find(&agent)?).await),
             Call::Close { agent } => done(hub.close(Actor::Person, self.find(&agent)?).await),
+            Call::Fork { agent, id, name, prompt: new } => {
+                hub.fork(self.find(&agent)?, id, name, new.map(prompt)).await.map_err(error_body)?;
+                self.view(id)
+            }
             Call::Reopen { agent } => {
                 let id = self.find(&agent)?;
                 hub.reopen(id).await.map_err(error_body)?;
@@ -400,13 +404,24 @@ fn profile(new: NewProfile) -> Result<Profile, ErrorBody> {
     })
 }
 
-fn profile_check((profile, version): (ProfileSummary, Version)) -> ProfileCheck {
+fn profile_check((profile, version, login): (ProfileSummary, Version, Option<Login>)) -> ProfileCheck {
     let (version, version_problem) = match version {
         Version::NotAsked => (None, None),
         Version::Said(version) => (Some(version), None),
         Version::Unknown(why) => (None, Some(why)),
     };
-    ProfileCheck { profile, version, version_problem }
+    let program = match &profile.availability {
+        Availability::Available { path } => Program::of(profile.driver, path),
+        _ => None,
+    };
+    ProfileCheck {
+        support: program.zip(version.as_deref()).and_then(|(program, said)| program.support(said)),
+        tested_version: program.map(|program| program.tested_version().to_owned()),
+        profile,
+        version,
+        version_problem,
+        login,
+    }
 }
 
 fn profile_changes(edit: ProfileEdit) -> Result<ProfileChanges, String> {

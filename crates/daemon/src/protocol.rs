@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
-    Item, ItemIndex, Lifecycle, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
-    SandboxMode, SessionOption, Stamped, State, Status, Timestamp, ToolKind, TurnOutcome, Usage,
+    Item, ItemIndex, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
+    SandboxMode, SessionOption, Stamped, State, Status, Support, Timestamp, ToolKind, TurnOutcome, Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,20 @@ pub enum Call {
     Close {
         /// Id, beginning or end of the id, or name.
         agent: String,
+    },
+    /// A new agent whose conversation branches off from another's. Answer: [`AgentView`].
+    #[serde(rename = "agents.fork")]
+    Fork {
+        /// The other one: id, beginning or end of the id, or name.
+        agent: String,
+        /// The new one, made by the client.
+        id: AgentId,
+        /// The wished name.
+        #[serde(default)]
+        name: Option<String>,
+        /// The first prompt.
+        #[serde(default)]
+        prompt: Option<NewPrompt>,
     },
     /// Starts a closed or failed agent again. Answer: [`AgentView`].
     #[serde(rename = "agents.reopen")]
@@ -489,6 +503,15 @@ pub struct ProfileCheck {
     pub version: Option<String>,
     /// Why it said nothing although it was asked.
     pub version_problem: Option<String>,
+    /// The version that Consort was tested with; null: it was tested with none of this program.
+    #[serde(default)]
+    pub tested_version: Option<String>,
+    /// How its version compares with that; null: one of them is not known.
+    #[serde(default)]
+    pub support: Option<Support>,
+    /// Whether it is logged in; null: that cannot be known without asking its service.
+    #[serde(default)]
+    pub login: Option<Login>,
 }
 
 /// A page of a transcript.

@@ -30,6 +30,9 @@ pub struct Launch {
     /// The session to take up again.
     #[serde(default)]
     pub resume: Option<String>,
+    /// Whether `resume` stays as it is and this session branches off from it.
+    #[serde(default)]
+    pub fork: bool,
     /// The model to begin with.
     #[serde(default)]
     pub model: Option<String>,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Subject};
 use consort_model::{
-    Actor, AgentId, Answer, AskId, Availability, CreateAgent, Event, Item, ItemIndex, PermissionMode,
+    Actor, AgentId, Answer, AskId, Availability, CreateAgent, Event, Item, ItemIndex, Login, PermissionMode,
     Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId, RuleScope, State,
     Status, decide,
 };
@@ -190,6 +190,19 @@ impl Hub {
         Ok(())
     }
 
+    /// Creates an agent whose conversation branches off from another's.
+    pub async fn fork(
+        &self,
+        source: AgentId,
+        id: AgentId,
+        name: Option<String>,
+        prompt: Option<Prompt>,
+    ) -> Result<(), HubError> {
+        self.refresh_profiles().await?;
+        let decide = move |state: &State, at| decide::fork(state, source, id, name, prompt, at);
+        self.run(decide).await.map(drop)
+    }
+
     /// Starts a closed or failed agent again.
     pub async fn reopen(&self, id: AgentId) -> Result<(), HubError> {
         self.refresh_profiles().await?;
@@ -260,7 +273,7 @@ impl Hub {
     pub async fn answer(&self, actor: Actor, wanted: &str, answer: Answer) -> Result<AskId, HubError> {
         let (id, ask) = self.with(|state| {
             let (agent, ask) = decide::find_ask(state, wanted)?;
-            decide::check_answer(actor, &ask.body, &answer)?;
+            decide::check_answer(actor, agent.driver, &ask.body, &answer)?;
             Ok::<_, Refusal>((agent.id, ask.id))
         })?;
         let (reply, answered) = oneshot::channel();
@@ -358,11 +371,12 @@ impl Hub {
         Ok(outcome)
     }
 
-    /// Looks anew whether profiles can be used, one or all, and asks their programs for their versions, all at once.
+    /// Looks anew whether profiles can be used, one or all, asks their programs for their versions, all at
+    /// once, and sees whether they are logged in.
     pub async fn check_profiles(
         &self,
         wanted: Option<&str>,
-    ) -> Result<Vec<(ProfileSummary, Version)>, HubError> {
+    ) -> Result<Vec<(ProfileSummary, Version, Option<Login>)>, HubError> {
         let mut profiles = self.profiles().await?;
         if let Some(wanted) = wanted {
             let id = self.profile_id(wanted).await?;
@@ -370,11 +384,12 @@ impl Hub {
         }
         let ask = async |profile: ProfileSummary| {
             let version = self.shared.profiles.version(&profile).await;
-            (profile, version)
+            let login = self.shared.profiles.login(&profile);
+            (profile, version, login)
         };
         let mut checked = join_all(profiles.iter().cloned().map(ask)).await;
         let place = |id: &ProfileId| profiles.iter().position(|profile| profile.id == *id);
-        checked.sort_by_key(|(profile, _)| place(&profile.id));
+        checked.sort_by_key(|(profile, ..)| place(&profile.id));
         Ok(checked)
     }
 

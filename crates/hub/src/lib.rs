@@ -10,6 +10,7 @@ pub mod feed;
 mod host;
 mod hub;
 mod life;
+mod login;
 mod profiles;
 mod reach;
 mod react;

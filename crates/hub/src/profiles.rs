@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use consort_model::{
-    ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Limits, PermissionMode, Profile, ProfileId,
-    ProfileSummary, Refusal, RevisionKey, SandboxMode,
+    ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Limits, Login, PermissionMode, Profile,
+    ProfileId, ProfileSummary, Program, Refusal, RevisionKey, SandboxMode,
 };
 use consort_store::availability;
 use consort_store::config::migrate::{self, Imported};
 use consort_store::config::{Config, ConfigFile, slug};
 
 use crate::error::HubError;
-use crate::version;
+use crate::{login, version};
 
 /// The profiles in force.
 pub struct Profiles {
@@ -154,6 +154,15 @@ impl Profiles {
             Ok(version) => Version::Said(version),
             Err(why) => Version::Unknown(format!("`{path}` {why}")),
         }
+    }
+
+    /// Whether a profile's program is logged in, where that can be known.
+    pub fn login(&self, profile: &ProfileSummary) -> Option<Login> {
+        let Availability::Available { path } = &profile.availability else { return None };
+        let program = Program::of(profile.driver, path)?;
+        let profile = self.get(&profile.id)?;
+        let environment = profile.apply_environment(self.environment.iter().cloned());
+        login::look(program, &environment, &profile.args)
     }
 
     /// Removes a profile.

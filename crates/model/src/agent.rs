@@ -61,6 +61,9 @@ pub struct Agent {
     pub asks: Vec<Ask>,
     /// The agent's own session.
     pub session: Option<SessionInfo>,
+    /// The session that its own one branches off from; taken up with its first process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
     /// What can be chosen for the session.
     pub options: Vec<SessionOption>,
     /// Its slash commands.
@@ -73,6 +76,15 @@ pub struct Agent {
     pub title: Option<String>,
     /// Where its transcript stands.
     pub cursor: Cursor,
+}
+
+/// Where an agent's conversation branched off from another's.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Fork {
+    /// The other agent.
+    pub of: AgentId,
+    /// The other agent's session, as its program calls it.
+    pub session: String,
 }
 
 /// Where a transcript stands: what the next signal needs to know about the items before it.

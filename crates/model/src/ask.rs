@@ -133,7 +133,8 @@ pub enum Answer {
         /// Its id.
         option: String,
     },
-    /// The answer to a question: text, or an object that fits its schema.
+    /// The answer to a question: text, or an object that fits its schema. To an approval, an object allows the call with
+    /// this input instead of its own, where the agent's protocol can carry that.
     Reply {
         /// The answer.
         value: Value,

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status, TurnOutcome};
+use crate::agent::{Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, TurnOutcome};
 use crate::ask::{Answer, Ask, AskBody, SettledBy};
 use crate::command::{Actor, CreateAgent, Refusal};
 use crate::event::{AgentEvent, Event};
@@ -19,6 +19,7 @@ use crate::ids::{AgentId, AskId, ProfileId, PromptId, RuleId, Timestamp, TurnId}
 use crate::item::NoticeLevel;
 use crate::limits::Limits;
 use crate::policy;
+use crate::profile::DriverKind;
 use crate::relation::{Relation, TaskResult};
 use crate::signal::Signal;
 use crate::state::State;
@@ -73,6 +74,7 @@ pub fn create(
         taken: Default::default(),
         asks: vec![],
         session: None,
+        fork: None,
         options: vec![],
         commands: vec![],
         plan: vec![],
@@ -81,6 +83,45 @@ pub fn create(
         cursor: Default::default(),
     };
     Ok(vec![Event::of(request.id, AgentEvent::Created { record: Box::new(record) })])
+}
+
+/// A new agent whose conversation branches off from that of `source`, as it stands.
+pub fn fork(
+    state: &State,
+    source: AgentId,
+    id: AgentId,
+    name: Option<String>,
+    prompt: Option<Prompt>,
+    at: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    let agent = state.agent(source)?;
+    let Some(session) = agent.session.as_ref().filter(|session| session.resumable && !session.id.is_empty())
+    else {
+        let reason = format!("`{}` has no session yet that another agent could go on from", agent.name);
+        return Err(Refusal::Invalid { reason });
+    };
+    let request = CreateAgent {
+        id,
+        name: name.or_else(|| Some(format!("{}-fork", agent.name))),
+        profile: agent.profile.clone(),
+        driver: agent.driver,
+        cwd: agent.cwd.clone(),
+        relation: Relation::Primary,
+        permissions: agent.permissions,
+        prompt,
+    };
+    let mut events = create(state, Actor::Person, &request, at)?;
+    if let Some(Event::Agent { change: AgentEvent::Created { record }, .. }) = events.first_mut() {
+        record.fork = Some(Fork { of: source, session: session.id.clone() });
+        let mut writer = Writer::new(record, at);
+        writer.notice(
+            NoticeLevel::Info,
+            format!("Forked from {} after its item {}.", agent.name, agent.cursor.items),
+        );
+        let notes = writer.finish().into_iter().map(|change| Event::of(id, change));
+        events.extend(notes.collect::<Vec<_>>());
+    }
+    Ok(events)
 }
 
 /// The one predicate for the limits on companions and sub-agents.
@@ -521,7 +562,12 @@ pub fn find_ask<'a>(state: &'a State, wanted: &str) -> Result<(&'a Agent, &'a As
 }
 
 /// Checks an answer against what was asked. An agent can answer nothing.
-pub fn check_answer(actor: Actor, body: &AskBody, answer: &Answer) -> Result<(), Refusal> {
+pub fn check_answer(
+    actor: Actor,
+    driver: DriverKind,
+    body: &AskBody,
+    answer: &Answer,
+) -> Result<(), Refusal> {
     if actor != Actor::Person {
         return Err(Refusal::NotAllowed { reason: "only a person answers approvals and questions".into() });
     }
@@ -533,6 +579,14 @@ pub fn check_answer(actor: Actor, body: &AskBody, answer: &Answer) -> Result<(),
             }
             let offered = options.iter().map(|offered| offered.id.as_str()).collect::<Vec<_>>().join(", ");
             wrong(format!("the agent offers no `{option}`, only: {offered}"))
+        }
+        (AskBody::Approval { .. }, Answer::Reply { value }) if value.is_object() => {
+            if driver == DriverKind::Claude {
+                return Ok(());
+            }
+            wrong(format!(
+                "an agent with the driver `{driver}` cannot be allowed something else than it asked for"
+            ))
         }
         (AskBody::Approval { .. }, Answer::Reply { .. }) => {
             wrong("this is an approval: allow or deny it".to_owned())
@@ -558,7 +612,7 @@ pub fn answer(
         .iter()
         .find(|open| open.id == ask)
         .ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
-    check_answer(Actor::Person, &open.body, answer)?;
+    check_answer(Actor::Person, agent.driver, &open.body, answer)?;
     let rule = granted(agent, open, answer, RuleId::new(fresh()), at, resolve)?;
     let mut writer = Writer::new(agent, at);
     writer.settle(open, Some(answer.clone()), SettledBy::Person);

@@ -19,13 +19,14 @@ pub mod item;
 pub mod limits;
 pub mod policy;
 pub mod profile;
+pub mod program;
 pub mod relation;
 pub mod session;
 pub mod signal;
 pub mod state;
 pub mod transcript;
 
-pub use agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status, Turn, TurnOutcome};
+pub use agent::{Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, Turn, TurnOutcome};
 pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledBy, Settlement};
 pub use command::{Actor, CreateAgent, Refusal};
 pub use event::{Event, Stamped};
@@ -41,6 +42,7 @@ pub use profile::{
     ApprovalPolicy, Availability, DriverKind, EnvironmentChange, Profile, ProfileRevision, ProfileSummary,
     RevisionKey, SandboxMode,
 };
+pub use program::{Login, Program, Support};
 pub use relation::Relation;
 pub use session::{Choice, SessionInfo, SessionOption, SlashCommand, Usage};
 pub use signal::Signal;

@@ -26,6 +26,8 @@ pub enum Way {
     Resume,
     /// An earlier one, with its past being told again.
     Load,
+    /// A new one that begins with the past of an earlier one.
+    Fork,
 }
 
 /// The agent, as it described itself.
@@ -44,6 +46,8 @@ pub struct Peer {
 pub struct Abilities {
     pub load: bool,
     pub resume: bool,
+    #[serde(default)]
+    pub fork: bool,
     pub close: bool,
     pub images: bool,
     pub files: bool,
@@ -128,6 +132,12 @@ impl Acp {
     /// Opens the session in the best way there is.
     fn open(&mut self, out: &mut Output) {
         let can = self.peer.can;
+        if self.launch.fork && self.launch.resume.is_some() {
+            if can.fork {
+                return self.open_by(Way::Fork, out);
+            }
+            return self.fail("The agent cannot fork sessions.".to_owned(), out);
+        }
         match (&self.launch.resume, can.resume, can.load) {
             (Some(_), true, _) => self.open_by(Way::Resume, out),
             (Some(_), false, true) => self.open_by(Way::Load, out),
@@ -160,6 +170,12 @@ impl Acp {
                     .mcp_servers(servers);
                 self.send(request, "session/resume", params, out);
             }
+            Way::Fork => {
+                let params = v1::ForkSessionRequest::new(earlier.clone(), cwd)
+                    .additional_directories(folders)
+                    .mcp_servers(servers);
+                self.send(request, "session/fork", params, out);
+            }
             Way::Load => {
                 let params = v1::LoadSessionRequest::new(earlier.clone(), cwd)
                     .additional_directories(folders)
@@ -167,8 +183,8 @@ impl Acp {
                 self.send(request, "session/load", params, out);
             }
         }
-        // What arrives before the answer speaks of this session already.
-        self.session = (way != Way::New).then_some(earlier);
+        // What arrives before the answer speaks of this session already; a fork's own is not known yet.
+        self.session = matches!(way, Way::Resume | Way::Load).then_some(earlier);
         self.replaying = way != Way::New;
     }
 
@@ -189,6 +205,10 @@ impl Acp {
             Err(error) if error.code == code::AUTH_REQUIRED => return self.ask_login(&error.sentence(), out),
             Err(error) if way == Way::New => {
                 return self.fail(format!("The agent could not open a session: {}.", error.sentence()), out);
+            }
+            Err(error) if way == Way::Fork => {
+                return self
+                    .fail(format!("The agent could not fork the session: {}.", error.sentence()), out);
             }
             Err(error) => {
                 let error = error.sentence();
@@ -213,7 +233,7 @@ impl Acp {
         self.options = Options::read(opened.modes, opened.models, opened.config_options).into();
         // They hold a token, and are of no further use.
         self.launch.mcp_servers.clear();
-        if way == Way::Load {
+        if matches!(way, Way::Load | Way::Fork) {
             // Some agents answer before they have told the past. Whatever they still have to tell comes before the
             // answer to this, which every peer owes even if it does not know the method.
             let session = json!({"sessionId": self.session});
@@ -238,7 +258,7 @@ impl Acp {
         out.signals.push(Signal::Ready(SessionInfo {
             id: self.session.clone().unwrap_or_default(),
             program: self.peer.program.clone(),
-            resumed: self.launch.resume.is_some(),
+            resumed: self.launch.resume.is_some() && !self.launch.fork,
             resumable: can.load || can.resume,
             images: can.images,
             files: can.files,
@@ -346,6 +366,7 @@ impl Peer {
             can: Abilities {
                 load: can.load_session,
                 resume: can.session_capabilities.resume.is_some(),
+                fork: can.session_capabilities.fork.is_some(),
                 close: can.session_capabilities.close.is_some(),
                 images: can.prompt_capabilities.image,
                 files: can.prompt_capabilities.embedded_context,

@@ -29,6 +29,9 @@ impl Claude {
         ]
         .map(str::to_owned)
         .into();
+        if self.launch.fork {
+            after.push("--fork-session".to_owned());
+        }
         let mut option = |name: &str, value: &str| after.extend([name.to_owned(), value.to_owned()]);
         if let Some(session) = &self.launch.resume {
             option("--resume", session);
@@ -104,7 +107,8 @@ impl Claude {
             return;
         }
         self.phase = Phase::Open;
-        let session = self.launch.resume.clone().unwrap_or_default();
+        // A fork gets an id of its own with its first turn.
+        let session = self.launch.resume.clone().filter(|_| !self.launch.fork).unwrap_or_default();
         self.session = Arc::new(SessionInfo {
             resumed: !session.is_empty(),
             resumable: !session.is_empty(),

@@ -26,6 +26,8 @@ pub enum Way {
     New,
     /// An earlier one.
     Resume,
+    /// A new one that begins with the past of an earlier one.
+    Fork,
 }
 
 #[derive(Deserialize, Default)]
@@ -107,7 +109,11 @@ impl Codex {
 
     fn open_when_known(&mut self, out: &mut Output) {
         if self.account_known && self.config_known && self.phase == Phase::Opening {
-            let way = if self.launch.resume.is_some() { Way::Resume } else { Way::New };
+            let way = match (&self.launch.resume, self.launch.fork) {
+                (Some(_), true) => Way::Fork,
+                (Some(_), false) => Way::Resume,
+                (None, _) => Way::New,
+            };
             self.open_by(way, out);
         }
     }
@@ -140,7 +146,7 @@ impl Codex {
         // A new thread follows the configuration by itself. An earlier one would go on under what it had last, which
         // may be more than its agent is allowed now.
         let access = self.access(self.permissions);
-        let all = way == Way::Resume || self.permissions != PermissionMode::Default;
+        let all = way != Way::New || self.permissions != PermissionMode::Default;
         if all || self.launch.approval_policy.is_some() {
             params.insert("approvalPolicy".to_owned(), access.approval.clone());
         }
@@ -155,6 +161,12 @@ impl Codex {
                 params.insert("excludeTurns".to_owned(), json!(true));
                 self.send(Request::Open { way }, "thread/resume", params, out);
             }
+            (Way::Fork, Some(earlier)) => {
+                self.thread = None;
+                params.insert("threadId".to_owned(), json!(earlier));
+                params.insert("excludeTurns".to_owned(), json!(true));
+                self.send(Request::Open { way }, "thread/fork", params, out);
+            }
             _ => {
                 self.thread = None;
                 self.send(Request::Open { way: Way::New }, "thread/start", params, out);
@@ -167,6 +179,9 @@ impl Codex {
             Ok(result) => result,
             Err(error) if way == Way::New => {
                 return self.fail(format!("Codex could not open a thread: {}.", error.sentence()), out);
+            }
+            Err(error) if way == Way::Fork => {
+                return self.fail(format!("Codex could not fork the thread: {}.", error.sentence()), out);
             }
             Err(error) => {
                 let error = error.sentence();

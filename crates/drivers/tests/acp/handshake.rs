@@ -228,3 +228,22 @@ fn interrupting_while_the_session_opens_does_nothing() {
     talk.replies("initialize", hello());
     assert_eq!(talk.driver.interrupt(), Default::default());
 }
+
+#[test]
+fn a_fork_branches_off_where_the_agent_can_and_fails_where_it_cannot() {
+    let forking = || Launch { fork: true, ..resuming() };
+    let mut talk = Talk::start(forking());
+    let out = talk.replies("initialize", hello());
+    assert!(failure(&out).contains("cannot fork"), "{out:?}");
+
+    let mut able = hello();
+    able["agentCapabilities"]["sessionCapabilities"]["fork"] = json!({});
+    let mut talk = Talk::start(forking());
+    talk.replies("initialize", able);
+    assert_eq!(talk.last_sent()["method"], "session/fork");
+    assert_eq!(talk.last_sent()["params"]["sessionId"], "s");
+    talk.replies("session/fork", json!({"sessionId": "branch"}));
+    let out = talk.fails("_consort/settle", -32601, "unknown");
+    let Signal::Ready(info) = &out.signals[0] else { panic!("{out:?}") };
+    assert_eq!((info.id.as_str(), info.resumed), ("branch", false));
+}

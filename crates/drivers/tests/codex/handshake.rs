@@ -183,3 +183,24 @@ fn a_thread_that_is_gone_gives_way_to_a_new_one() {
     let out = talk.replies("thread/start", thread());
     assert!(matches!(&out.signals[0], Signal::Ready(info) if !info.resumed && info.id == "t"), "{out:?}");
 }
+
+#[test]
+fn a_fork_is_a_thread_of_its_own_or_a_failure() {
+    let forking = || Launch { resume: Some("t".into()), fork: true, ..launch() };
+    let mut talk = Talk::greeted(forking(), json!({}));
+    assert_eq!(talk.sent("thread/fork")["threadId"], "t");
+    let mut opened = thread();
+    opened["thread"]["id"] = json!("branch");
+    let out = talk.replies("thread/fork", opened);
+    assert!(
+        matches!(&out.signals[0], Signal::Ready(info) if !info.resumed && info.id == "branch"),
+        "{out:?}"
+    );
+
+    let mut talk = Talk::greeted(forking(), json!({}));
+    let out = talk.fails("thread/fork", "no rollout found");
+    assert!(
+        matches!(&out.signals[..], [Signal::StartFailed { message }] if message.contains("no rollout")),
+        "{out:?}"
+    );
+}

@@ -16,7 +16,7 @@ use consort_store::{CommitError, LinkChange};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Ending, Process, RETRY_INTERVAL, Task, change, current, of};
+use super::{Ending, Process, RETRY_INTERVAL, Task, change, current, ends_of_tools, of};
 use crate::assemble::Assembler;
 use crate::shared::{Decide, PROCESS_MARK, Shared};
 use crate::terminals::Terminals;
@@ -198,14 +198,7 @@ async fn settle(shared: &Shared, id: AgentId, generation: u32, last: Vec<Signal>
             }
             return Ok(events);
         }
-        // It may be reopened already; its next process waits for this one's end, so the tools are still the last turn's.
-        let Some(agent) = state.agents.get(&id) else { return Ok(vec![]) };
-        let is_known = |signal: &&Signal| matches!(signal, Signal::Tool { call, .. } if agent.cursor.tools.contains_key(&call.id));
-        let mut writer = Writer::new(agent, at);
-        for signal in last.iter().filter(is_known) {
-            writer.signal(signal.clone(), &[], fresh);
-        }
-        Ok(of(id, writer.finish()))
+        Ok(ends_of_tools(state, id, &last, at))
     });
     let link = LinkChange {
         agent: id,

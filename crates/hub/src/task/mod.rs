@@ -316,7 +316,11 @@ impl Process {
         let Output { signals, frames, calls, .. } = output;
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
-            let Some(agent) = current(state, id, generation) else { return Ok(vec![]) };
+            // What it says after it was closed is lost on purpose, but its driver has moved on: what became of its tools
+            // is told now or never.
+            let Some(agent) = current(state, id, generation) else {
+                return Ok(ends_of_tools(state, id, &signals, at));
+            };
             let mut writer = Writer::new(agent, at);
             for signal in &signals {
                 writer.signal(signal.clone(), &settled, &mut Uuid::now_v7);
@@ -698,6 +702,18 @@ impl Batch {
 /// The agent, if this is still its process and is wanted.
 fn current(state: &State, id: AgentId, generation: u32) -> Option<&Agent> {
     state.agents.get(&id).filter(|agent| agent.generation == generation && agent.wants_process())
+}
+
+/// What became of the tools of the agent's last turn, from all that its process said. It may be closed, or reopened
+/// already: its next process waits for the end of this one, so the turn is still the last.
+fn ends_of_tools(state: &State, id: AgentId, signals: &[Signal], at: Timestamp) -> Vec<Event> {
+    let Some(agent) = state.agents.get(&id) else { return vec![] };
+    let is_known = |signal: &&Signal| matches!(signal, Signal::Tool { call, .. } if agent.cursor.tools.contains_key(&call.id));
+    let mut writer = Writer::new(agent, at);
+    for signal in signals.iter().filter(is_known) {
+        writer.signal(signal.clone(), &[], &mut Uuid::now_v7);
+    }
+    of(id, writer.finish())
 }
 
 fn changed() -> Refusal {

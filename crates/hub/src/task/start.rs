@@ -57,14 +57,14 @@ impl Task {
     /// Starts a new process for the agent.
     async fn start(&mut self, agent: &Agent) -> Result<Process, NotStarted> {
         let profile = self.profile(agent)?;
+        let own =
+            agent.session.as_ref().filter(|session| session.resumable).map(|session| session.id.clone());
+        let other = agent.fork.as_ref().filter(|_| own.is_none()).map(|fork| fork.session.clone());
         let launch = Launch {
             cwd: agent.cwd.clone(),
             roots: vec![],
-            resume: agent
-                .session
-                .as_ref()
-                .filter(|session| session.resumable)
-                .map(|session| session.id.clone()),
+            fork: other.is_some(),
+            resume: own.or(other),
             model: profile.default_model.clone(),
             permissions: agent.permissions,
             sandbox_mode: profile.sandbox_mode,

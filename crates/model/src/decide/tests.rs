@@ -3,6 +3,7 @@
 mod asks;
 mod closing;
 mod creating;
+mod forking;
 mod profiles;
 mod prompts;
 mod stopping;

@@ -184,6 +184,7 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::Renamed { name: "bee".into() },
         AgentEvent::Rebound { profile: ProfileId::new("q"), driver: DriverKind::Claude },
         AgentEvent::Starting { generation: 2, profile_revision: None },
+        AgentEvent::SessionLost,
         AgentEvent::Ready { session: SessionInfo::default() },
         AgentEvent::Rested,
         AgentEvent::Failed { failure: Failure { signal: Some(9), parked: true, ..failure("it broke") } },

@@ -53,6 +53,7 @@ fn read_at(text: &str, depth: u32) -> Script {
         at: 0,
         depth,
         words: vec![],
+        cut: false,
         heredocs: vec![],
         script: Script { commands: vec![], files: vec![], plain: true, readable: true },
     };
@@ -85,6 +86,8 @@ struct Reader {
     depth: u32,
     /// The words of the command at hand.
     words: Vec<Piece>,
+    /// The command at hand has an `&>`, which ends it for shells that do not know that: what follows is another command.
+    cut: bool,
     /// The ends of the here-documents that begin at the next line, and whether tabs before them count.
     heredocs: Vec<(String, bool)>,
     script: Script,
@@ -135,6 +138,8 @@ impl Reader {
             };
             match c {
                 ' ' | '\t' => self.at += 1,
+                // A line that goes on in the next one; a word may begin there, or a comment.
+                '\\' if self.peek(1) == Some('\n') => self.at += 2,
                 '\n' => {
                     self.at += 1;
                     self.end_command();
@@ -188,6 +193,9 @@ impl Reader {
                         && !word.text.is_empty()
                         && word.text.bytes().all(|byte| byte.is_ascii_digit())
                         && matches!(self.peek(0), Some('<' | '>'));
+                    if self.cut {
+                        self.unreadable();
+                    }
                     if !descriptor {
                         self.words.push(word);
                     }
@@ -232,6 +240,7 @@ impl Reader {
             self.script.commands.push(words.collect());
         }
         self.words.clear();
+        self.cut = false;
     }
 
     /// `> file`, `2>&1`, `<<END`, `<(command)` and the like.
@@ -257,6 +266,7 @@ impl Reader {
         }
         let duplicates = self.take(">&") || self.take("<&");
         if !duplicates {
+            self.cut |= self.peek(0) == Some('&');
             let operators = ["&>>", "&>", ">>", ">|", "<>", ">", "<"];
             if !operators.iter().any(|operator| self.take(operator)) {
                 self.at += 1;
@@ -273,9 +283,7 @@ impl Reader {
 
     /// The word after a redirection.
     fn target(&mut self) -> Option<Piece> {
-        while matches!(self.peek(0), Some(' ' | '\t')) {
-            self.at += 1;
-        }
+        while self.take(" ") || self.take("\t") || self.take("\\\n") {}
         if self.peek(0).is_none_or(ends_word) {
             self.unreadable();
             return None;
@@ -421,6 +429,7 @@ impl Reader {
 
     /// What follows a `$`.
     fn dollar(&mut self, word: &mut Piece, in_quotes: bool) {
+        while self.take("\\\n") {}
         match self.peek(0) {
             Some('(') => {
                 self.at += 1;

@@ -75,6 +75,7 @@ pub fn agent(n: u128) -> Agent {
         taken: Default::default(),
         asks: vec![],
         session: None,
+        fork: None,
         options: vec![],
         commands: vec![],
         plan: vec![],

@@ -10,6 +10,7 @@ use crate::event::{AgentEvent, Event};
 use crate::ids::{AskId, Timestamp};
 use crate::item::ToolKind;
 use crate::policy::RuleScope;
+use crate::profile::DriverKind;
 
 fn approval() -> AskBody {
     let option = AnswerOption { id: "yes".into(), name: "Yes".into(), kind: OptionKind::AllowOnce };
@@ -47,11 +48,19 @@ fn answers_fit_what_was_asked() {
         (question(), choose("yes"), false),
     ];
     for (body, answer, fits) in table {
-        let checked = check_answer(Actor::Person, &body, &answer);
+        let checked = check_answer(Actor::Person, DriverKind::Acp, &body, &answer);
         assert_eq!(checked.is_ok(), fits, "{answer:?} to {}", body.kind());
         if !fits {
             assert!(matches!(checked, Err(Refusal::WrongAnswer { .. })));
         }
+    }
+}
+
+#[test]
+fn an_edited_input_fits_only_where_the_protocol_can_carry_it() {
+    let edited = Answer::Reply { value: json!({"command": "ls"}) };
+    for (driver, fits) in [(DriverKind::Claude, true), (DriverKind::Acp, false), (DriverKind::Codex, false)] {
+        assert_eq!(check_answer(Actor::Person, driver, &approval(), &edited).is_ok(), fits, "{driver}");
     }
 }
 
@@ -66,7 +75,7 @@ fn an_agent_can_answer_nothing_its_own_neither() {
     ];
     for body in [approval(), question()] {
         for answer in &answers {
-            let refused = check_answer(Actor::Agent(id(1)), &body, answer);
+            let refused = check_answer(Actor::Agent(id(1)), DriverKind::Claude, &body, answer);
             assert!(matches!(refused, Err(Refusal::NotAllowed { .. })), "{answer:?} to {}", body.kind());
         }
     }
