@@ -46,6 +46,7 @@ pub fn agent(name: &str) -> Agent {
         taken: Default::default(),
         asks: vec![],
         session: None,
+        fork: None,
         options: vec![],
         commands: vec![],
         plan: vec![],
