@@ -60,6 +60,11 @@ impl LinkChange {
         }
     }
 
+    /// Whether it only follows what an agent says: its driver is as it was and nothing goes out, so nobody waits for it.
+    pub(crate) fn only_follows(&self) -> bool {
+        self.next_offset.is_some() && self.driver_state.is_none() && self.outbox.is_empty() && !self.forget
+    }
+
     /// How much of a batch it takes up.
     pub(crate) fn size(&self) -> usize {
         let outbox: usize = self.outbox.iter().map(|(_, frame)| frame.len()).sum();
