@@ -173,6 +173,11 @@ enum Request {
     },
     Turn,
     Interrupt,
+    /// Which commands run, so that those of these calls can be ended.
+    Running {
+        thread: String,
+        calls: Vec<String>,
+    },
     Steer,
     Choose(Wanted),
     /// Whatever the answer is, there is nothing to do about it.
@@ -475,6 +480,7 @@ impl Codex {
                 }
             }
             Request::Choose(wanted) => self.chosen(&wanted, outcome, out),
+            Request::Running { thread, calls } => self.end_running(&thread, &calls, outcome, out),
             Request::Ignored => {}
         }
     }

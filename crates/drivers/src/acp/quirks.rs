@@ -19,6 +19,8 @@ pub struct Quirks {
     pub plan_in_todowrite: bool,
     /// Names the sub-agent's tool call that a tool call belongs to in `_meta.claudeCode.parentToolUseId`.
     pub parent_in_meta: bool,
+    /// Calls a command that an interrupt stopped completed, with these words in its output.
+    pub stopped_command_says: Option<&'static str>,
 }
 
 impl Quirks {
@@ -29,6 +31,7 @@ impl Quirks {
         denied_call_stays_silent: false,
         plan_in_todowrite: false,
         parent_in_meta: false,
+        stopped_command_says: None,
     };
 
     /// The quirks of the program with this `agentInfo.name`.
@@ -39,9 +42,14 @@ impl Quirks {
                 mode_in_text: true,
                 quota_in_meta: true,
                 denied_call_stays_silent: true,
+                stopped_command_says: Some("Command cancelled by user."),
                 ..Self::NONE
             },
-            "OpenCode" => Self { plan_in_todowrite: true, ..Self::NONE },
+            "OpenCode" => Self {
+                plan_in_todowrite: true,
+                stopped_command_says: Some("User aborted the command"),
+                ..Self::NONE
+            },
             "@agentclientprotocol/claude-agent-acp" | "@zed-industries/claude-code-acp" => {
                 Self { parent_in_meta: true, ..Self::NONE }
             }

@@ -82,6 +82,13 @@ impl Tools {
         Some(Arc::clone(call))
     }
 
+    /// Marks a call as failed that was told as completed; the call.
+    fn correct(&mut self, id: &ToolCallId) -> Option<Arc<ToolCall>> {
+        let call = self.calls.iter_mut().find(|call| call.id == *id)?;
+        Arc::make_mut(call).status = ToolStatus::Failed;
+        Some(Arc::clone(call))
+    }
+
     /// Marks all calls as failed that have not ended; those calls.
     pub fn fail_all(&mut self) -> Vec<Arc<ToolCall>> {
         let mut failed = Vec::new();
@@ -250,7 +257,13 @@ fn merge_meta(meta: &mut Value, newer: Map<String, Value>) {
 impl Acp {
     /// Takes in a piece of a tool call and tells the whole.
     pub(super) fn tool_piece(&mut self, piece: &Piece<'_>, out: &mut Output) -> Option<Arc<ToolCall>> {
-        let call = self.tools.merge(piece)?;
+        let mut call = self.tools.merge(piece)?;
+        let stopped = self.turn.is_some_and(|turn| turn.interrupted)
+            && call.status == ToolStatus::Completed
+            && self.quirks().stopped_command_says.is_some_and(|words| call.output.contains(words));
+        if stopped && let Some(corrected) = self.tools.correct(&call.id) {
+            call = corrected;
+        }
         self.tell_tool(&call, out);
         if self.quirks().plan_in_todowrite
             && piece.raw_input.is_some()

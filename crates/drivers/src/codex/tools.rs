@@ -58,6 +58,14 @@ impl Tools {
         self.open.iter().filter_map(|open| Some((&open.place, open.process.as_deref()?)))
     }
 
+    /// The agent's own commands whose process was not told.
+    pub fn commands_of_unknown_process(&self) -> impl Iterator<Item = &str> {
+        let unknown = |open: &&OpenCall| {
+            open.place == Place::Main && open.process.is_none() && open.call.tool == ToolKind::Execute
+        };
+        self.open.iter().filter(unknown).map(|open| open.call.id.as_str())
+    }
+
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -181,8 +181,51 @@ impl Codex {
             self.send(request, "turn/interrupt", json!({"threadId": thread, "turnId": turn}), out);
         }
         for (thread, process) in commands {
-            let params = json!({"threadId": thread, "processId": process});
-            self.send(Request::Ignored, "thread/backgroundTerminals/terminate", params, out);
+            self.end_command(&thread, &process, out);
+        }
+        // The process of a command that had to be approved is not told with its beginning.
+        if let Some(thread) = self.thread.clone() {
+            let calls: Vec<String> = self.tools.commands_of_unknown_process().map(str::to_owned).collect();
+            if !calls.is_empty() {
+                let params = json!({"threadId": thread});
+                let request = Request::Running { thread, calls };
+                self.send(request, "thread/backgroundTerminals/list", params, out);
+            }
+        }
+    }
+
+    fn end_command(&mut self, thread: &str, process: &str, out: &mut Output) {
+        let params = json!({"threadId": thread, "processId": process});
+        self.send(Request::Ignored, "thread/backgroundTerminals/terminate", params, out);
+    }
+
+    /// Which commands run: those of the calls that were stopped are ended.
+    pub(super) fn end_running(
+        &mut self,
+        thread: &str,
+        calls: &[String],
+        outcome: Result<&str, RpcError>,
+        out: &mut Output,
+    ) {
+        #[derive(Deserialize, Default)]
+        #[serde(default)]
+        struct Page {
+            #[serde(deserialize_with = "lenient")]
+            data: Vec<Running>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Running {
+            #[serde(deserialize_with = "lenient")]
+            item_id: String,
+            #[serde(deserialize_with = "lenient")]
+            process_id: String,
+        }
+        let Ok(result) = outcome else { return };
+        for running in read::<Page>(result).data {
+            if calls.contains(&running.item_id) {
+                self.end_command(thread, &running.process_id, out);
+            }
         }
     }
 

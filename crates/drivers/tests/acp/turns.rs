@@ -125,6 +125,28 @@ fn gemini_counts_tokens_in_its_metadata() {
 }
 
 #[test]
+fn a_command_that_an_interrupt_stopped_has_failed_whatever_the_agent_calls_it() {
+    let words =
+        [("gemini-cli", "Command cancelled by user."), ("OpenCode", "<x>\nUser aborted the command\n</x>")];
+    for (name, words) in words {
+        for (stopped, status) in [(true, ToolStatus::Failed), (false, ToolStatus::Completed)] {
+            let mut talk = Talk::open_with(hello_of(name), json!({"sessionId": "s"}));
+            talk.prompt("go");
+            talk.updates(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute",
+                "title": "sleep 9", "status": "in_progress"}));
+            if stopped {
+                talk.driver.interrupt();
+            }
+            let out = talk.updates(json!({"sessionUpdate": "tool_call_update", "toolCallId": "t",
+                "status": "completed", "content": [{"type": "content",
+                "content": {"type": "text", "text": words}}]}));
+            let [Signal::Tool { call, .. }] = out.signals.as_slice() else { panic!("{out:?}") };
+            assert_eq!(call.status, status, "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_prompt_at_the_wrong_time_is_not_sent() {
     let mut talk = Talk::working();
     let out = talk.prompt("again");

@@ -150,6 +150,31 @@ fn an_interrupt_stops_the_turn_and_its_commands() {
 }
 
 #[test]
+fn an_interrupt_ends_a_command_whose_process_was_not_told() {
+    let mut talk = Talk::working();
+    // So it comes where the command has to be approved.
+    talk.item(
+        "started",
+        json!({"type": "commandExecution", "id": "c", "command": "sleep 9", "processId": null,
+        "status": "inProgress"}),
+    );
+    let out = talk.driver.interrupt();
+    talk.note(out);
+    assert_eq!(*talk.sent("thread/backgroundTerminals/list"), json!({"threadId": "t"}));
+    talk.ends("interrupted");
+    let running = json!({"data": [
+        {"itemId": "earlier", "processId": "76", "command": "serve"},
+        {"itemId": "c", "processId": "77", "command": "sleep 9"},
+    ]});
+    let out = talk.replies("thread/backgroundTerminals/list", running);
+    assert_eq!(out.frames.len(), 1, "what was left running on purpose goes on");
+    assert_eq!(
+        *talk.sent("thread/backgroundTerminals/terminate"),
+        json!({"threadId": "t", "processId": "77"})
+    );
+}
+
+#[test]
 fn a_late_end_of_a_cut_call_does_not_show_up_in_the_next_turn() {
     let mut talk = Talk::working();
     talk.item(
