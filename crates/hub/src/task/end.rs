@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use consort_drivers::{Driver, Output};
 use consort_model::relation::TaskResult;
-use consort_model::transcript::Writer;
 use consort_model::{AgentId, Failure, PromptId, Signal, State, Timestamp, decide};
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, Record, RecordBody, Stop, Welcome};
