@@ -1,9 +1,14 @@
 //! Approvals and questions: answered once, by a person or by a rule that a person set.
 
-use consort_daemon::protocol::{Call, RuleView, codes};
-use consort_model::{AgentId, Answer, GrantScope, ItemBody, SettledBy, Settlement, Status, TurnOutcome};
+use consort_daemon::protocol::{Call, NewRule, NewRuleScope, RuleView, codes};
+use consort_model::policy::Subject;
+use consort_model::{
+    AgentId, Answer, Effect, GrantScope, ItemBody, RuleId, RuleOrigin, SettledBy, Settlement, Status,
+    TurnOutcome,
+};
 use consort_testkit::harness::{Client, Home};
 use serde_json::json;
+use uuid::Uuid;
 
 /// How the asks of an agent were settled, in order.
 fn settlements(client: &Client, agent: AgentId) -> Vec<Settlement> {
@@ -94,6 +99,38 @@ fn a_session_rule_covers_its_agent_and_an_always_rule_its_profile() {
         client.call::<serde_json::Value>(&Call::RemoveRule { rule: rule.id });
     }
     let (agent, _) = client.new_agent_with("scripted", ask);
+    client.wait_status(agent, Status::NeedsInput);
+}
+
+#[test]
+fn a_pattern_that_a_person_grants_covers_its_commands_and_a_denial_wins() {
+    let home = Home::started();
+    let client = home.client();
+    let add = |effect, pattern: &str| {
+        let subject = Subject::Command { pattern: pattern.to_owned() };
+        let id = RuleId::new(Uuid::now_v7());
+        Call::AddRule(NewRule { id, effect, scope: NewRuleScope::All, tool: None, subject })
+    };
+    let deny: RuleView = client.call(&add(Effect::Deny, "git push *"));
+    assert_eq!((deny.effect, deny.origin), (Effect::Deny, RuleOrigin::Added));
+    assert_eq!(client.refused(&add(Effect::Deny, "a; b")).code, codes::REFUSED);
+
+    let (agent, prompt) = client.new_agent_with("scripted", "[[ask execute git status]]");
+    let ask = client.wait_ask(agent);
+    let grant =
+        |pattern: &str| Answer::Allow { scope: GrantScope::Session, pattern: Some(pattern.to_owned()) };
+    let wrong = Call::Answer { ask: ask.id.to_string(), answer: grant("cargo *") };
+    assert_eq!(client.refused(&wrong).code, codes::REFUSED, "it must cover the call at hand");
+    client.answer(&ask, grant("git *"));
+    client.wait_turn(agent, prompt);
+
+    client.run(agent, "[[ask execute git log --oneline]]");
+    client.run(agent, "[[ask execute git push origin]]");
+    let settled = settlements(&client, agent);
+    assert!(matches!(settled[1].answer, Some(Answer::Allow { .. })), "{settled:?}");
+    assert!(matches!(settled[2].answer, Some(Answer::Deny { .. })), "{settled:?}");
+    assert_eq!(settled[2].by, SettledBy::Rule { rule: deny.id });
+    client.send(agent, "[[ask execute git log; rm x]]");
     client.wait_status(agent, Status::NeedsInput);
 }
 
