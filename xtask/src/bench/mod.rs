@@ -4,8 +4,10 @@
 //! processor time or wake-ups; so it means the same on any machine. Each row is a module of its own. The work is done by
 //! a release build of this program; a debug one only builds everything and hands over.
 
+mod added;
 mod cli_agents;
 mod cold_start;
+mod driver;
 mod first_page;
 mod idle;
 mod lab;
@@ -23,6 +25,8 @@ use anyhow::{Context, bail};
 
 use crate::tools::{self, Programs, cargo, target};
 use table::Line;
+
+pub use driver::replay_command;
 
 /// What every row is given.
 pub struct Bench {
@@ -42,13 +46,15 @@ impl Bench {
 
 type Row = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Line>>);
 
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 8] = [
     ("cold-start", cold_start::run),
     ("cli-agents", cli_agents::run),
     ("idle-200", idle::run),
     ("stream-100", stream::run),
     ("durable-throughput", throughput::run),
     ("first-page", first_page::run),
+    ("driver", driver::run),
+    ("added", added::run),
 ];
 
 #[derive(Default)]

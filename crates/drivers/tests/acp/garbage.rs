@@ -1,10 +1,13 @@
 //! Whatever an agent writes, the driver neither panics nor loses its turn.
 
+use std::sync::LazyLock;
+
 use consort_drivers::{Driver, Frame};
 use consort_model::Signal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::recorded;
 use crate::scene::{self, Line};
 use crate::support::{Talk, hello, launch};
 
@@ -15,7 +18,8 @@ fn frames() -> Vec<String> {
         Line::In { frame } => Some(frame),
         _ => None,
     });
-    let ours = frames.map(|frame| match serde_json::from_str::<Value>(&frame) {
+    let recorded = ["gemini-", "opencode-"].into_iter().flat_map(recorded::written);
+    let ours = frames.chain(recorded).map(|frame| match serde_json::from_str::<Value>(&frame) {
         Ok(mut message) if message["params"]["sessionId"].is_string() => {
             message["params"]["sessionId"] = json!("s");
             message.to_string()
@@ -24,6 +28,9 @@ fn frames() -> Vec<String> {
     });
     ours.collect()
 }
+
+/// Read once, not for every case.
+static FRAMES: LazyLock<Vec<String>> = LazyLock::new(frames);
 
 /// A damage done to a frame. Numbers pick a place, whatever the frame's size.
 #[derive(Clone, Debug)]
@@ -156,7 +163,7 @@ proptest! {
     fn damaged_frames_leave_the_turn_alone(
         picks in prop::collection::vec((any::<prop::sample::Index>(), damage(), damage()), 1..30),
     ) {
-        let frames = frames();
+        let frames = &*FRAMES;
         let (mut driver, end) = working();
         for (index, first, second) in &picks {
             let bytes = damaged(&frames[index.index(frames.len())], first);

@@ -8,6 +8,8 @@ mod garbage;
 mod handshake;
 mod options;
 mod record;
+#[path = "../recorded/frames.rs"]
+mod recorded;
 mod scene;
 mod support;
 mod tools;

@@ -1,10 +1,13 @@
 //! Whatever the agent writes, the driver neither panics nor loses its turn.
 
+use std::sync::LazyLock;
+
 use consort_drivers::{Driver, Frame};
 use consort_model::Signal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::recorded;
 use crate::scene::{self, Step};
 use crate::support::{Talk, hello, launch};
 
@@ -12,11 +15,17 @@ use crate::support::{Talk, hello, launch};
 fn frames() -> Vec<String> {
     let steps = scene::all().into_iter().flat_map(|(_, steps)| steps);
     let frames = steps.filter_map(|step| match step {
-        Step::In(message) if message["type"] != "result" => Some(message.to_string()),
+        Step::In(message) => Some(message),
         _ => None,
     });
-    frames.collect()
+    let recorded =
+        recorded::written("claude-").into_iter().map(|frame| serde_json::from_str(&frame).unwrap());
+    let frames = frames.chain(recorded).filter(|message: &Value| message["type"] != "result");
+    frames.map(|message| message.to_string()).collect()
 }
+
+/// Read once, not for every case.
+static FRAMES: LazyLock<Vec<String>> = LazyLock::new(frames);
 
 /// A damage done to a frame. Numbers pick a place, whatever the frame's size.
 #[derive(Clone, Debug)]
@@ -133,7 +142,7 @@ proptest! {
     fn damaged_frames_leave_the_turn_alone(
         picks in prop::collection::vec((any::<prop::sample::Index>(), damage(), damage()), 1..30),
     ) {
-        let frames = frames();
+        let frames = &*FRAMES;
         let mut driver = Talk::working().driver;
         for (index, first, second) in &picks {
             let bytes = damaged(&frames[index.index(frames.len())], first);

@@ -7,6 +7,8 @@ mod garbage;
 mod handshake;
 mod messages;
 mod options;
+#[path = "../recorded/frames.rs"]
+mod recorded;
 mod scene;
 mod support;
 mod system;

@@ -1,10 +1,13 @@
 //! Whatever the app server writes, the driver neither panics nor loses its turn.
 
+use std::sync::LazyLock;
+
 use consort_drivers::{Driver, Frame};
 use consort_model::Signal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::recorded;
 use crate::reload::{Input, conversation};
 use crate::support::{Talk, launch, warning};
 
@@ -14,8 +17,18 @@ fn frames() -> Vec<Value> {
         Input::Frame(frame) => Some(frame),
         _ => None,
     });
-    frames.filter(|frame| frame.get("method").is_some()).collect()
+    let recorded = recorded::written("codex-").into_iter().map(|frame| {
+        let mut frame: Value = serde_json::from_str(&frame).unwrap();
+        if frame["params"]["threadId"].is_string() {
+            frame["params"]["threadId"] = json!("t");
+        }
+        frame
+    });
+    frames.chain(recorded).filter(|frame| frame.get("method").is_some()).collect()
 }
+
+/// Read once, not for every case.
+static FRAMES: LazyLock<Vec<Value>> = LazyLock::new(frames);
 
 /// A damage done to a frame. Numbers pick a place, whatever the frame's size.
 #[derive(Clone, Debug)]
@@ -160,7 +173,7 @@ proptest! {
     fn damaged_frames_leave_the_turn_alone(
         picks in prop::collection::vec((any::<prop::sample::Index>(), damage(), damage()), 1..30),
     ) {
-        let frames = frames();
+        let frames = &*FRAMES;
         let mut driver = working();
         for (index, first, second) in &picks {
             let frame = &frames[index.index(frames.len())];

@@ -7,6 +7,8 @@ mod garbage;
 mod handshake;
 mod items;
 mod notices;
+#[path = "../recorded/frames.rs"]
+mod recorded;
 mod reload;
 mod settings;
 mod support;
