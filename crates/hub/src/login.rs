@@ -102,9 +102,8 @@ fn codex(place: &Place, args: &[String]) -> Option<Login> {
     if says_something(&login["OPENAI_API_KEY"]) || login["tokens"].is_object() {
         return by(&file);
     }
-    place
-        .key(&["CODEX_API_KEY", "OPENAI_API_KEY"])
-        .or_else(|| out("run `codex login` in the profile's environment, or give the profile CODEX_API_KEY"))
+    // The app server takes no key from the environment.
+    out("run `codex login` in the profile's environment, or `codex login --with-api-key` for a key")
 }
 
 fn gemini(place: &Place) -> Option<Login> {
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(look(&[(".codex/auth.json", &key)], &[]), "~/.codex/auth.json");
         assert_eq!(look(&[("c/auth.json", r#"{"tokens": {}}"#)], &["CODEX_HOME=~/c"]), "~/c/auth.json");
         assert_eq!(look(&[(".codex/auth.json", r#"{"OPENAI_API_KEY": null}"#)], &[]), "out");
-        assert_eq!(look(&[], &["CODEX_API_KEY=x"]), "CODEX_API_KEY");
+        assert_eq!(look(&[], &["CODEX_API_KEY=x", "OPENAI_API_KEY=x"]), "out");
         assert_eq!(look(&[(".codex/config.toml", "model_provider = \"own\"")], &[]), "unknown");
         let environment = [("HOME".to_owned(), "/nowhere".to_owned())];
         let args = ["-c", "model_provider=\"own\""].map(str::to_owned);
