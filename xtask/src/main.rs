@@ -2,6 +2,7 @@
 //!
 //! Each does all its set-up itself, so that a fresh machine needs nothing but cargo.
 
+mod agents_table;
 mod bench;
 mod chaos;
 mod check;
@@ -26,6 +27,7 @@ cargo xtask COMMAND
   bench [ROW...] [--json FILE] [--quick]
                            speed and memory, as ratios to a reference in the same run
   record [CLI...]          play with the real CLIs and write what they say as fixtures for the drivers' tests
+  agents-table [--check]   write the table of what each CLI can do into docs/agents.md, or check that it is up to date
   schema [--check]         write the client protocol's schema into docs/, or check that it is up to date
 ";
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Some("chaos") => chaos::run(rest),
         Some("bench") => bench::run(rest),
         Some("record") => record::run(rest),
+        Some("agents-table") => agents_table::run(rest),
         Some("schema") => schema::run(rest),
         // Only for the benchmarks' own use.
         Some("tee") => tee::run(rest),
