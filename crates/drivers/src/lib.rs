@@ -11,6 +11,7 @@ pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod host;
+mod lines;
 
 use consort_model::{
     Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal, Usage,

@@ -3,17 +3,11 @@
 //! Owns the shape of a message; what its parts mean is decided elsewhere. Envelopes borrow from the line, because most
 //! lines are pieces of text that are looked at once.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How much of a bad frame is shown in a notice.
-const EXCERPT_CHARS: usize = 200;
-
-/// How long a sentence from the agent may get within one of ours.
-const SENTENCE_CHARS: usize = 600;
+pub use crate::lines::{Text, excerpt, line, one_line, present, raw_id, take_value, title_of};
 
 /// JSON-RPC and ACP error codes that Consort sends or looks for.
 pub mod code {
@@ -39,16 +33,6 @@ pub struct Envelope<'a> {
     pub result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub error: Option<&'a RawValue>,
-}
-
-/// A string that is borrowed unless it holds escapes.
-#[derive(Deserialize, Debug)]
-#[serde(transparent)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
-/// Tells a field that is null from one that is absent: a null result is an answer.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The parameters of `session/update`, as far as pieces of text need them.
@@ -184,50 +168,6 @@ pub fn refuse(id: &str, code: i64, message: &str, data: Value) -> Vec<u8> {
     })
 }
 
-fn raw_id(id: &str) -> Box<RawValue> {
-    RawValue::from_string(id.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
-/// One line with its end. `serde_json` escapes line ends in strings, so there is no other one within. Writing plain
-/// data cannot fail; were it to, an empty line is what every peer passes over.
-fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
-
-/// The beginning of a bad frame, fit to be shown: short, valid, without control characters.
-pub fn excerpt(bytes: &[u8]) -> String {
-    let head = &bytes[..bytes.len().min(EXCERPT_CHARS * 4)];
-    let text = clean(&String::from_utf8_lossy(head));
-    cut(&text, EXCERPT_CHARS, head.len() < bytes.len())
-}
-
-/// What an agent says as part of one of our sentences: one line of bounded length.
-pub fn one_line(text: &str) -> String {
-    let head: String = text.chars().take(SENTENCE_CHARS * 2).collect();
-    let words: Vec<&str> = head.split_whitespace().collect();
-    cut(&clean(&words.join(" ")), SENTENCE_CHARS, head.len() < text.len())
-}
-
-/// The first line of a text, as a title.
-pub fn title_of(text: &str) -> String {
-    let first = text.trim().lines().next().unwrap_or_default();
-    cut(&clean(first), EXCERPT_CHARS, false)
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn cut(text: &str, chars: usize, more: bool) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None if more => format!("{text}…"),
-        None => text.to_owned(),
-    }
-}
-
 /// The id and kind of a message of which only the beginning is there: a request that is too long must still be
 /// answered, or the agent waits for ever. Looks at top-level fields only.
 pub fn peek(head: &[u8]) -> Option<Peek<'_>> {
@@ -258,15 +198,6 @@ pub struct Peek<'a> {
     pub method: Option<&'a str>,
 }
 
-/// One whole value at the beginning of `text`, and what follows it.
-fn take_value(text: &str) -> Option<(&str, &str)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let value = values.next()?.ok()?;
-    let end = values.byte_offset();
-    // A number at the very end may be the first half of one.
-    (end < text.len()).then(|| (value.get(), &text[end..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,15 +207,6 @@ mod tests {
         let envelope: Envelope<'_> = serde_json::from_str(r#"{"id":1,"result":null}"#).unwrap();
         assert_eq!(envelope.result.unwrap().get(), "null");
         assert!(envelope.error.is_none());
-    }
-
-    #[test]
-    fn an_excerpt_is_short_and_printable() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(5000).collect();
-        let text = excerpt(&bytes);
-        assert!(text.chars().count() <= EXCERPT_CHARS + 1);
-        assert!(!text.chars().any(char::is_control));
-        assert_eq!(excerpt(b"a\nb"), "a b");
     }
 
     #[test]

@@ -3,17 +3,11 @@
 //! Owns the shape of a line; what its parts mean is decided elsewhere. Lines are borrowed from, because most of them
 //! are pieces of text that are looked at once.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// How much of a bad frame is shown in a notice.
-const EXCERPT_CHARS: usize = 200;
-
-/// How long a sentence from the agent may get within one of ours.
-const SENTENCE_CHARS: usize = 600;
+pub use crate::lines::{Text, excerpt, line, one_line, take_value, title_of};
 
 /// One line from the agent: the fields that tell where it belongs.
 #[derive(Deserialize)]
@@ -42,11 +36,6 @@ pub struct Line<'a> {
     pub replay: Option<&'a RawValue>,
 }
 
-/// A string that is borrowed unless it holds escapes.
-#[derive(Deserialize, Debug)]
-#[serde(transparent)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
 impl std::ops::Deref for Text<'_> {
     type Target = str;
 
@@ -70,46 +59,6 @@ pub fn reply(id: &str, response: &Value) -> Vec<u8> {
 pub fn refuse(id: &str, error: &str) -> Vec<u8> {
     let response = json!({"subtype": "error", "request_id": id, "error": error});
     line(&json!({"type": "control_response", "response": response}))
-}
-
-/// One line with its end. `serde_json` escapes line ends in strings, so there is no other one within. Writing plain
-/// data cannot fail; were it to, an empty line is what the agent passes over, while a broken one would end it.
-pub fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
-
-/// The beginning of a bad frame, fit to be shown: short, valid, without control characters.
-pub fn excerpt(bytes: &[u8]) -> String {
-    let head = &bytes[..bytes.len().min(EXCERPT_CHARS * 4)];
-    let text = clean(&String::from_utf8_lossy(head));
-    cut(&text, EXCERPT_CHARS, head.len() < bytes.len())
-}
-
-/// What an agent says as part of one of our sentences: one line of bounded length.
-pub fn one_line(text: &str) -> String {
-    let head: String = text.chars().take(SENTENCE_CHARS * 2).collect();
-    let words: Vec<&str> = head.split_whitespace().collect();
-    cut(&clean(&words.join(" ")), SENTENCE_CHARS, head.len() < text.len())
-}
-
-/// The first line of a text, as a title.
-pub fn title_of(text: &str) -> String {
-    let first = text.trim().lines().next().unwrap_or_default();
-    cut(&clean(first), EXCERPT_CHARS, false)
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn cut(text: &str, chars: usize, more: bool) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None if more => format!("{text}…"),
-        None => text.to_owned(),
-    }
 }
 
 /// What can be seen of a line of which only the beginning is there: a request that is too long must still be answered,
@@ -147,26 +96,9 @@ pub fn peek(head: &[u8]) -> Peek<'_> {
     found
 }
 
-/// One whole value at the beginning of `text`, and what follows it.
-fn take_value(text: &str) -> Option<(&str, &str)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let value = values.next()?.ok()?;
-    let end = values.byte_offset();
-    // A number at the very end may be the first half of one.
-    (end < text.len()).then(|| (value.get(), &text[end..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_excerpt_is_short_and_printable() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(5000).collect();
-        let text = excerpt(&bytes);
-        assert!(text.chars().count() <= EXCERPT_CHARS + 1);
-        assert!(!text.chars().any(char::is_control));
-    }
 
     #[test]
     fn the_beginning_of_a_cut_line_tells_what_it_was() {

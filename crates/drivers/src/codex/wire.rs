@@ -3,18 +3,12 @@
 //! Owns the shape of a message and how leniently it is read; what its parts mean is decided elsewhere. Envelopes and
 //! deltas borrow from the line, because most lines are pieces of text that are looked at once.
 
-use std::borrow::Cow;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How much of a bad frame is shown in a notice.
-const EXCERPT_CHARS: usize = 200;
-
-/// How long a sentence from the agent may get within one of ours.
-const SENTENCE_CHARS: usize = 600;
+pub use crate::lines::{Text, excerpt, line, one_line, present, raw_id, take_value, title_of};
 
 /// JSON-RPC error codes that Consort sends.
 pub mod code {
@@ -42,11 +36,6 @@ pub struct Envelope<'a> {
     pub emitted_at: Option<u64>,
 }
 
-/// A string that is borrowed unless it holds escapes.
-#[derive(Deserialize, Debug)]
-#[serde(transparent)]
-pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
-
 /// A piece of a text, a thought or an output.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,11 +46,6 @@ pub struct Delta<'a> {
     pub item_id: Text<'a>,
     #[serde(borrow)]
     pub delta: Text<'a>,
-}
-
-/// Tells a field that is null from one that is absent: a null result is an answer.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a field that counts as not said where it has another form than the one that is known.
@@ -148,51 +132,6 @@ pub fn refuse(id: &str, code: i64, message: &str) -> Vec<u8> {
     line(&Reply::<()> { id: &raw_id(id), result: None, error: Some(ReplyError { code, message }) })
 }
 
-fn raw_id(id: &str) -> Box<RawValue> {
-    RawValue::from_string(id.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned())
-}
-
-/// One line with its end. `serde_json` escapes line ends in strings, so there is no other one within. Writing plain
-/// data cannot fail; were it to, an empty line is what the app server passes over.
-fn line(message: &impl Serialize) -> Vec<u8> {
-    let mut line = serde_json::to_vec(message).unwrap_or_default();
-    line.push(b'\n');
-    line
-}
-
-/// The beginning of a bad frame, fit to be shown: short, valid, without control characters.
-pub fn excerpt(bytes: &[u8]) -> String {
-    let head = &bytes[..bytes.len().min(EXCERPT_CHARS * 4)];
-    let text = clean(&String::from_utf8_lossy(head));
-    cut(&text, EXCERPT_CHARS, head.len() < bytes.len())
-}
-
-/// What an agent says as part of one of our sentences: one line of bounded length.
-pub fn one_line(text: &str) -> String {
-    let head: String = text.chars().take(SENTENCE_CHARS * 2).collect();
-    let words: Vec<&str> = head.split_whitespace().collect();
-    cut(&clean(&words.join(" ")), SENTENCE_CHARS, head.len() < text.len())
-}
-
-/// The first line of a text, as a title.
-pub fn title_of(text: &str) -> String {
-    let text = text.trim();
-    let first = text.lines().next().unwrap_or_default();
-    cut(&clean(first), EXCERPT_CHARS, first.len() < text.len())
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn cut(text: &str, chars: usize, more: bool) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None if more => format!("{text}…"),
-        None => text.to_owned(),
-    }
-}
-
 /// What the beginning of a message that is too long still tells: a request must be answered and a turn must end, or
 /// someone waits for ever.
 #[derive(Debug, PartialEq, Default)]
@@ -253,15 +192,6 @@ fn fields<'a>(object: &'a str, mut tell: impl FnMut(&'a str, &'a str)) -> Option
 
 fn after_colon(text: &str) -> Option<&str> {
     text.trim_start().strip_prefix(':').map(str::trim_start)
-}
-
-/// One whole value at the beginning of `text`, and what follows it.
-fn take_value(text: &str) -> Option<(&str, &str)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let value = values.next()?.ok()?;
-    let end = values.byte_offset();
-    // A number at the very end may be the first half of one.
-    (end < text.len()).then(|| (value.get(), &text[end..]))
 }
 
 #[cfg(test)]
