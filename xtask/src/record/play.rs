@@ -155,7 +155,7 @@ impl Player {
         for signal in &output.signals {
             match signal {
                 // It may be told again, with more about the session.
-                Signal::Ready(_) => idle |= !self.lines.iter().any(|line| is_prompt(line)),
+                Signal::Ready(_) => idle |= !self.lines.iter().any(is_prompt),
                 Signal::TurnEnded(_) => idle = true,
                 Signal::Ask { key, body, .. } => {
                     steps.push(Step::Answer { key: key.clone(), answer: answer(body) });
