@@ -161,8 +161,10 @@ mod tests {
 
     #[test]
     fn what_is_of_this_run_is_not_recorded() {
-        let frame =
-            r#"{"cwd":"/tmp/crX/project","url":"http://127.0.0.1:4711/v1","memory":"-tmp-crX-project"}"#;
+        let frame = format!(
+            r#"{{"program":"{}/claude","url":"http://127.0.0.1:4711/v1"}}"#,
+            clis::folder().display()
+        );
         let line = anonymous(&Line::In { frame }, 4711).unwrap();
         let expected = r#"{"program":"/clis/claude","url":"http://127.0.0.1:1/v1"}"#;
         assert_eq!(line, Line::In { frame: expected.into() });
