@@ -47,12 +47,19 @@ impl Pair {
             (Sample::of_durations(&self.measured), Sample::of_durations(&self.reference));
         Line {
             name: name.to_owned(),
-            measured: format!("{} ms", figure(measured.median())),
-            reference: format!("{} ms", figure(reference.median())),
-            figure: measured.median() / reference.median(),
+            measured: format!("{} ms", figure(measured.undisturbed())),
+            reference: format!("{} ms", figure(reference.undisturbed())),
+            figure: measured.undisturbed() / reference.undisturbed(),
             unit: "x",
             goal: Goal::AtMost(3.0),
-            notes: vec![format!("middle half: {}, reference {}", measured.spread(), reference.spread())],
+            notes: vec![
+                format!(
+                    "the quickest tenth; middle half: {}, reference {}",
+                    measured.spread(),
+                    reference.spread()
+                ),
+                format!("ratio of the medians {}x", figure(measured.median() / reference.median())),
+            ],
         }
     }
 }
