@@ -278,7 +278,9 @@ fn gemini(command: PathBuf, url: &str, home: &Path) -> io::Result<Profile> {
     std::fs::create_dir_all(&folder)?;
     let settings = json!({
         "privacy": {"usageStatisticsEnabled": false},
-        "general": {"enableAutoUpdate": false, "maxAttempts": 2},
+        // Every process that starts deletes what it takes for empty or broken sessions of the folder: also one that
+        // another process has just begun, and all of a session that was taken up before.
+        "general": {"enableAutoUpdate": false, "maxAttempts": 2, "sessionRetention": {"enabled": false}},
         // Else the output of commands is not told.
         "tools": {"shell": {"enableInteractiveShell": false}},
     });

@@ -99,7 +99,6 @@ pub fn agent_killed(stage: &mut Stage) {
 }
 
 pub fn daemon_stopped(stage: &mut Stage) {
-    stage.with_fresh_session();
     stage.turn("[[say Remember the word nougat.]]").completed();
     stage.until_session_can_be_loaded();
     let _: Done = stage.client.call(&Call::Stop { force: false, keep_agents: false });

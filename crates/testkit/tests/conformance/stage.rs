@@ -26,9 +26,7 @@ pub struct Stage {
     pub model: Server,
     pub client: Client,
     pub agent: AgentId,
-    /// Another one, whose session no process but its first has taken up.
-    spare: Option<AgentId>,
-    /// The minute in which the last of these began.
+    /// The minute in which the agent's session began.
     began: u64,
 }
 
@@ -68,20 +66,7 @@ impl Stage {
         let _: ProfileSummary = client.call(&Call::AddProfile(new));
         let agent = client.new_agent(cli.name());
         client.wait_status(agent, Status::Idle);
-        let spare = (cli == Cli::Gemini).then(|| client.new_agent(cli.name()));
-        if let Some(spare) = spare {
-            client.wait_status(spare, Status::Idle);
-        }
-        Self { cli, home, model, client, agent, spare, began: minute() }
-    }
-
-    /// Gemini CLI forgets a session that is loaded in the minute in which it began or was loaded before. An agent that
-    /// was never loaded saves waiting for the next minute.
-    pub fn with_fresh_session(&mut self) {
-        if let Some(spare) = self.spare.take() {
-            self.client.close(self.agent);
-            self.agent = spare;
-        }
+        Self { cli, home, model, client, agent, began: minute() }
     }
 
     /// Another agent, where the one before may be in any state.
@@ -108,7 +93,7 @@ impl Stage {
         self.client = self.home.client();
     }
 
-    /// Waits for the next minute where the CLI demands it.
+    /// Gemini CLI forgets a session that is loaded in the minute in which it began.
     pub fn until_session_can_be_loaded(&self) {
         if self.cli == Cli::Gemini {
             while minute() == self.began {
