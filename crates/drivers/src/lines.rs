@@ -60,9 +60,8 @@ pub fn one_line(text: &str) -> String {
 
 /// The first line of a text, as a title.
 pub fn title_of(text: &str) -> String {
-    let text = text.trim();
-    let first = text.lines().next().unwrap_or_default();
-    cut(&clean(first), EXCERPT_CHARS, first.len() < text.len())
+    let first = text.trim().lines().next().unwrap_or_default();
+    cut(&clean(first), EXCERPT_CHARS, false)
 }
 
 fn clean(text: &str) -> String {

@@ -34,6 +34,9 @@ pub struct Terminals {
     environment: Arc<Vec<(String, String)>>,
     cwd: PathBuf,
     open: Arc<Mutex<HashMap<String, Arc<Terminal>>>>,
+    /// Whether all were released for good. Held while a command is started, so that none is started behind the back of
+    /// a release.
+    released: Arc<tokio::sync::RwLock<bool>>,
 }
 
 struct Terminal {
@@ -74,6 +77,7 @@ impl Terminals {
             environment: Arc::new(environment),
             cwd,
             open: Arc::default(),
+            released: Arc::default(),
         }
     }
 
@@ -120,6 +124,8 @@ impl Terminals {
 
     /// Ends every command of this process, those that an earlier daemon started too.
     pub async fn release_all(&self) {
+        let mut released = self.released.write().await;
+        *released = true;
         self.lock().clear();
         for dir in self.dirs() {
             match Terminal::attach(dir.clone(), DEFAULT_LIMIT).await {
@@ -136,6 +142,10 @@ impl Terminals {
     }
 
     async fn create(&self, name: &str, spec: Spec, limit: usize) -> CallResult {
+        let released = self.released.read().await;
+        if *released {
+            return CallResult::Failed { message: "the agent's process has ended".to_owned() };
+        }
         match start(&self.runner_program, self.dir(name), spec, limit).await {
             Ok(terminal) => {
                 self.lock().insert(name.to_owned(), Arc::new(terminal));
