@@ -56,18 +56,22 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
         }
     }
     let agent = agent.context("no agent was opened")?;
+    let (mut to_cli, mut to_client) = (Vec::new(), Vec::new());
     let (mut added, mut whole, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..bench.repetitions(60) + 3 {
-        let (consorts, all) = through.first_delta(cli, agent)?;
+        let times = through.first_delta(cli, agent)?;
         let bare = bare.first_delta(cli)?;
         // The first ones load what the CLI needs for a turn.
         if n >= 3 {
-            added.push(consorts);
-            whole.push(all);
+            to_cli.push(times.to_cli);
+            to_client.push(times.to_client);
+            added.push(times.to_cli + times.to_client);
+            whole.push(times.whole);
             alone.push(bare);
         }
     }
     let (idle, added) = (Sample::new(idle), Sample::new(added));
+    let (to_cli, to_client) = (Sample::new(to_cli), Sample::new(to_client));
     let (whole, alone) = (Sample::new(whole), Sample::new(alone));
     let milliseconds = |sample: &Sample| format!("{} ms", figure(sample.median()));
     let line = |name: &str, measured, figure, unit, goal, notes| Line {
@@ -95,7 +99,16 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
             added.median(),
             " ms",
             Goal::AtMost(10.0),
-            vec![spread(&added)],
+            vec![
+                spread(&added),
+                format!(
+                    "client to CLI {} ms ({}), CLI to client {} ms ({})",
+                    figure(to_cli.median()),
+                    to_cli.spread(),
+                    figure(to_client.median()),
+                    to_client.spread()
+                ),
+            ],
         ),
         Line {
             reference: format!("{} bare", milliseconds(&alone)),
@@ -129,6 +142,15 @@ fn is_delta(cli: Cli, line: &str) -> bool {
 
 fn since(start: u64, end: u64) -> f64 {
     end.saturating_sub(start) as f64 / 1e6
+}
+
+/// Milliseconds from a prompt to its first delta.
+struct Times {
+    /// Until the CLI has the prompt; Consort's.
+    to_cli: f64,
+    /// From the CLI's delta to the client's; Consort's.
+    to_client: f64,
+    whole: f64,
 }
 
 /// A CLI under Consort.
@@ -217,8 +239,8 @@ impl Through {
         Ok(())
     }
 
-    /// Prompts; the milliseconds to the first delta that are Consort's, and all of them.
-    fn first_delta(&mut self, cli: Cli, agent: AgentId) -> anyhow::Result<(f64, f64)> {
+    /// Prompts and waits for the end of the turn.
+    fn first_delta(&mut self, cli: Cli, agent: AgentId) -> anyhow::Result<Times> {
         let sent = monotonic_nanoseconds();
         Lab::send(&mut self.client, agent, PROMPT)?;
         let heard = self.wait(agent, |event| match event {
@@ -231,7 +253,7 @@ impl Through {
         self.wait(agent, |event| matches!(event, AgentEvent::TurnEnded { .. }))?;
         let taken = self.passed(sent, Way::In, |line| line.contains(PROMPT))?;
         let said = self.passed(sent, Way::Out, |line| is_delta(cli, line))?;
-        Ok((since(sent, taken) + since(said, heard), since(sent, heard)))
+        Ok(Times { to_cli: since(sent, taken), to_client: since(said, heard), whole: since(sent, heard) })
     }
 
     /// When the first such line passed after a time.

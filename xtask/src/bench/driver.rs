@@ -56,7 +56,7 @@ fn throughput(bench: &Bench, cli: &str) -> anyhow::Result<Line> {
         reference: format!("{} frames/s", figure(reference.median())),
         figure: measured.median() / reference.median(),
         unit: "x",
-        goal: Goal::AtLeast(0.2),
+        goal: Goal::AtLeast(0.4),
         notes: vec![
             format!("middle half: {}, reference {}", measured.spread(), reference.spread()),
             format!(
@@ -84,7 +84,7 @@ fn instructions(cli: &str) -> anyhow::Result<Option<Line>> {
         reference: String::new(),
         figure: count,
         unit: " per frame",
-        goal: Goal::AtMost(100_000.0),
+        goal: Goal::AtMost(40_000.0),
         notes: vec![],
     }))
 }
