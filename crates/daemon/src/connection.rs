@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use consort_hub::feed::{Delivery, Subscription};
+use consort_hub::peer::{Peer, Speaker};
 use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
 use consort_model::{
     Actor, AgentId, Availability, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary, Program,
@@ -21,6 +22,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
+use crate::powers;
 use crate::protocol::{
     AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
     NewProfile, NewPrompt, NewRuleScope, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView, Sent,
@@ -40,11 +42,13 @@ struct Envelope<'a> {
 }
 
 /// Serves a client until it leaves.
-pub async fn serve(daemon: &Arc<Daemon>, stream: UnixStream) {
+pub async fn serve(daemon: &Arc<Daemon>, stream: UnixStream, peer: Peer) {
     let (read, write) = stream.into_split();
     let mut client = Client {
         daemon: Arc::clone(daemon),
         writer: Arc::new(Mutex::new(write)),
+        peer,
+        speaker: None,
         greeted: false,
         events: None,
         stops_daemon: false,
@@ -95,6 +99,9 @@ async fn next_line(reader: &mut BufReader<OwnedReadHalf>) -> Result<Option<Vec<u
 struct Client {
     daemon: Arc<Daemon>,
     writer: Arc<Mutex<OwnedWriteHalf>>,
+    peer: Peer,
+    /// Who that is, once it was asked.
+    speaker: Option<Speaker>,
     greeted: bool,
     events: Option<JoinHandle<()>>,
     stops_daemon: bool,
@@ -122,6 +129,13 @@ impl Client {
         };
         if !self.greeted && !matches!(call, Call::Hello { .. }) {
             return error_line(id, &ErrorBody::new(codes::NO_HELLO, "say `hello` first"));
+        }
+        if powers::is_a_persons(&call) {
+            let speaker = self.speaker.get_or_insert_with(|| self.daemon.hub.speaker(&self.peer));
+            if let Err(refusal) = powers::check(speaker) {
+                tracing::warn!(method = envelope.method, ?speaker, "a call that is a person's was refused");
+                return error_line(id, &refusal.into());
+            }
         }
         match self.call(call).await {
             Ok(result) => result_line(id, &result),

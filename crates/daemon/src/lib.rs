@@ -7,5 +7,6 @@ pub mod client;
 mod connection;
 pub mod home;
 mod logs;
+mod powers;
 pub mod protocol;
 pub mod server;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use consort_hub::peer::{self, Peer};
 use consort_hub::{Hub, Settings};
 use rustix::fs::FlockOperation;
 use tokio::net::{UnixListener, UnixStream};
@@ -51,6 +52,12 @@ pub struct Daemon {
 /// Runs the daemon of `home` until it is told to end. A detached one leaves its terminal and says when it listens.
 pub fn run(home: Home, detached: bool) -> anyhow::Result<ExitCode> {
     home.make()?;
+    if peer::is_below_a_runner(&home.runners()) {
+        bail!(
+            "an agent cannot start the daemon it belongs to, which would end with the agent; ask the person to run \
+             `consort daemon start`"
+        );
+    }
     let Some(_lock) = Lock::take(&home)? else {
         if detached {
             announce(RUNNING)?;
@@ -126,15 +133,16 @@ async fn serve(home: Home, detached: bool) -> anyhow::Result<()> {
 
 fn welcome(daemon: &Arc<Daemon>, stream: UnixStream) {
     let own = rustix::process::geteuid().as_raw();
-    match stream.peer_cred() {
-        Ok(peer) if peer.uid() == own => {}
+    let peer = match stream.peer_cred() {
+        // Held at once: a number alone may mean another process by the time it is looked at.
+        Ok(peer) if peer.uid() == own => Peer::hold(peer.pid()),
         Ok(peer) => return tracing::warn!(uid = peer.uid(), "another user was turned away"),
         Err(error) => return tracing::warn!(%error, "a client that cannot be told was turned away"),
-    }
+    };
     let daemon = Arc::clone(daemon);
     tokio::spawn(async move {
         daemon.clients.fetch_add(1, Ordering::Relaxed);
-        connection::serve(&daemon, stream).await;
+        connection::serve(&daemon, stream, peer).await;
         daemon.clients.fetch_sub(1, Ordering::Relaxed);
     });
 }

@@ -115,6 +115,11 @@ impl Hub {
         self.feed.subscribe()
     }
 
+    /// Where the folders of the runners are.
+    pub(crate) fn runners(&self) -> &Path {
+        &self.shared.runners
+    }
+
     /// What is wrong with `config.toml`, if anything.
     pub fn config_problem(&self) -> Option<String> {
         self.shared.profiles.problem()

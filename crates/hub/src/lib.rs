@@ -11,6 +11,7 @@ mod host;
 mod hub;
 mod life;
 mod login;
+pub mod peer;
 mod profiles;
 mod reach;
 mod react;

@@ -14,6 +14,7 @@ use consort_runner::spec::{Framing, Spec, Stdin, StopLimits};
 use tokio::sync::watch;
 
 use crate::reach::reach_or_spawn;
+use crate::shared::{AGENT_MARK, PROCESS_MARK};
 
 /// Kept of a command's output where the agent names no limit.
 const DEFAULT_LIMIT: usize = 1 << 20;
@@ -88,8 +89,11 @@ impl Terminals {
                 let mut spec = Spec::new(command, cwd.map_or_else(|| self.cwd.clone(), PathBuf::from));
                 spec.args = args;
                 spec.env = self.environment.iter().cloned().collect();
-                spec.env.retain(|(key, _)| !env.iter().any(|(own, _)| own == key));
-                spec.env.extend(env);
+                // Whose command it is, is not the agent's to say.
+                let changed = env.into_iter().filter(|(key, _)| key != AGENT_MARK && key != PROCESS_MARK);
+                let changed: Vec<(String, String)> = changed.collect();
+                spec.env.retain(|(key, _)| !changed.iter().any(|(own, _)| own == key));
+                spec.env.extend(changed);
                 spec.framing = Framing::Raw;
                 spec.stdin = Stdin::Null;
                 spec.merge_stderr = true;

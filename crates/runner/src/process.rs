@@ -202,6 +202,11 @@ fn all_processes() -> Vec<Process> {
         .collect()
 }
 
+/// The parent of any process; none if it is gone or hidden.
+pub fn parent_of(pid: i32) -> Option<i32> {
+    parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?).map(|process| process.parent)
+}
+
 /// Reads `pid (name) state parent group …`; the name may hold anything, so the fields are counted from its end.
 fn parse_stat(pid: i32, stat: &[u8]) -> Option<Process> {
     let end_of_name = stat.iter().rposition(|byte| *byte == b')')?;

@@ -11,5 +11,6 @@ mod host;
 mod kills;
 mod lifecycle;
 mod misbehaviour;
+mod powers;
 mod profiles;
 mod sessions;
