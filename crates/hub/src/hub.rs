@@ -146,6 +146,7 @@ impl Hub {
             cwd: new.cwd.to_string_lossy().into_owned(),
             relation: new.relation,
             permissions: new.permissions.unwrap_or(profile.default_permissions),
+            worktree: None,
             prompt: new.prompt,
         };
         let id = request.id;

@@ -15,6 +15,7 @@ use crate::policy::PermissionMode;
 use crate::profile::{DriverKind, ProfileRevision};
 use crate::relation::Relation;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
+use crate::worktree::Worktree;
 
 /// One participant: one profile, one working directory, one conversation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +65,9 @@ pub struct Agent {
     /// The session that its own one branches off from; taken up with its first process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Fork>,
+    /// The git worktrees that were made for it, the one it works in first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worktrees: Vec<Worktree>,
     /// What can be chosen for the session.
     pub options: Vec<SessionOption>,
     /// Its slash commands.

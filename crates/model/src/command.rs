@@ -9,6 +9,7 @@ use crate::ids::{AgentId, ProfileId};
 use crate::policy::PermissionMode;
 use crate::profile::DriverKind;
 use crate::relation::Relation;
+use crate::worktree::Worktree;
 
 /// Who gives a command. It follows from the connection or token, never from an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +49,9 @@ pub struct CreateAgent {
     pub relation: Relation,
     /// What its approvals follow.
     pub permissions: PermissionMode,
+    /// The git worktree that was made for it.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
     /// The first prompt.
     #[serde(default)]
     pub prompt: Option<Prompt>,

@@ -75,6 +75,7 @@ pub fn create(
         asks: vec![],
         session: None,
         fork: None,
+        worktrees: request.worktree.clone().into_iter().collect(),
         options: vec![],
         commands: vec![],
         plan: vec![],
@@ -108,6 +109,7 @@ pub fn fork(
         cwd: agent.cwd.clone(),
         relation: Relation::Primary,
         permissions: agent.permissions,
+        worktree: None,
         prompt,
     };
     let mut events = create(state, Actor::Person, &request, at)?;

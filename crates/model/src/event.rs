@@ -11,6 +11,7 @@ use crate::policy::{PermissionMode, Rule};
 use crate::profile::{DriverKind, ProfileRevision, ProfileSummary};
 use crate::relation::TaskResult;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
+use crate::worktree::Worktree;
 
 /// An event with its number and time. Numbers grow by one and are never reused, over restarts too.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -204,6 +205,16 @@ pub enum AgentEvent {
     PermissionsChanged {
         /// The mode.
         permissions: PermissionMode,
+    },
+    /// A git worktree was made for it, beside what it was created with.
+    WorktreeAdded {
+        /// The worktree.
+        worktree: Worktree,
+    },
+    /// A git worktree that was made for it is gone.
+    WorktreeRemoved {
+        /// Its folder.
+        path: String,
     },
     /// Its task as a sub-agent is over.
     TaskSettled {

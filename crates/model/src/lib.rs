@@ -25,6 +25,7 @@ pub mod session;
 pub mod signal;
 pub mod state;
 pub mod transcript;
+pub mod worktree;
 
 pub use agent::{Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, Turn, TurnOutcome};
 pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledBy, Settlement};
@@ -50,3 +51,4 @@ pub use state::State;
 
 /// The version of everything this crate serialises. A reader refuses what is newer than itself.
 pub const MODEL_VERSION: u32 = 1;
+pub use worktree::{ChangeKind, Changes, DiffText, FileChange, Worktree};

@@ -119,7 +119,7 @@ pub fn judge<'a>(
         && tool.tool == ToolKind::Edit
         && act.names.certain
         && inside
-        && !act.names.all.iter().any(|name| is_machinery(name))
+        && !act.names.all.iter().any(|name| is_machinery(name, &agent.cwd, resolve))
     {
         return allow(SettledBy::Mode);
     }
@@ -136,9 +136,14 @@ pub fn judge<'a>(
     }
 }
 
-/// Files that make other programs run something: editing one is more than an edit.
-fn is_machinery(path: &str) -> bool {
-    path.split('/')
+/// Files that make other programs run something: editing one is more than an edit. What the agent's own folder is called
+/// says nothing: a worktree may be in `~/.consort`.
+fn is_machinery(path: &str, cwd: &str, resolve: Resolve<'_>) -> bool {
+    let folders = [Some(cwd.to_owned()), resolve(cwd)];
+    let inside = folders.iter().flatten().find_map(|folder| path.strip_prefix(folder.as_str()));
+    inside
+        .unwrap_or(path)
+        .split('/')
         .any(|name| [".git", ".consort"].iter().any(|machinery| name.eq_ignore_ascii_case(machinery)))
 }
 

@@ -207,6 +207,10 @@ impl Agent {
             AgentEvent::CommandsChanged { commands } => self.commands.clone_from(commands),
             AgentEvent::TitleChanged { title } => self.title = Some(title.clone()),
             AgentEvent::PermissionsChanged { permissions } => self.permissions = *permissions,
+            AgentEvent::WorktreeAdded { worktree } => self.worktrees.push(worktree.clone()),
+            AgentEvent::WorktreeRemoved { path } => {
+                self.worktrees.retain(|worktree| worktree.path != *path);
+            }
             AgentEvent::TaskSettled { result } => {
                 if let Relation::SubAgent { result: slot, .. } = &mut self.relation {
                     *slot = Some(result.clone());

@@ -47,6 +47,7 @@ pub fn agent(name: &str) -> Agent {
         asks: vec![],
         session: None,
         fork: None,
+        worktrees: vec![],
         options: vec![],
         commands: vec![],
         plan: vec![],

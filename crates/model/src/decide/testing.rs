@@ -45,6 +45,7 @@ pub fn request(n: u128, relation: Relation) -> CreateAgent {
         cwd: "/work".into(),
         relation,
         permissions: PermissionMode::Default,
+        worktree: None,
         prompt: None,
     }
 }

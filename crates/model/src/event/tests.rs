@@ -208,6 +208,8 @@ fn changes() -> Vec<AgentEvent> {
     ];
     changes.extend(outcomes.map(|outcome| AgentEvent::TurnEnded { outcome }));
     changes.extend(results.map(|result| AgentEvent::TaskSettled { result }));
+    changes.push(AgentEvent::WorktreeAdded { worktree: worktree() });
+    changes.push(AgentEvent::WorktreeRemoved { path: "/w/fix".into() });
     changes.extend(PermissionMode::ALL.map(|permissions| AgentEvent::PermissionsChanged { permissions }));
     for body in bodies() {
         changes.push(AgentEvent::ItemChanged { index: ItemIndex(1), done: true, body: body.clone() });
@@ -228,6 +230,17 @@ fn events() -> Vec<Event> {
         Event::ProfilesChanged { profiles: state().profiles },
     ]);
     events
+}
+
+fn worktree() -> crate::worktree::Worktree {
+    crate::worktree::Worktree {
+        name: "fix".into(),
+        path: "/w/fix".into(),
+        branch: "consort/fix".into(),
+        base: "main".into(),
+        base_commit: "0".repeat(40),
+        repository: "/r".into(),
+    }
 }
 
 /// Which event it is.

@@ -308,6 +308,7 @@ impl World {
             cwd: "/somewhere".into(),
             relation,
             permissions: PermissionMode::Default,
+            worktree: None,
             prompt: prompted.then(|| self.prompt(None)),
         }
     }

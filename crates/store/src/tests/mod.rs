@@ -76,6 +76,7 @@ pub fn agent(n: u128) -> Agent {
         asks: vec![],
         session: None,
         fork: None,
+        worktrees: vec![],
         options: vec![],
         commands: vec![],
         plan: vec![],

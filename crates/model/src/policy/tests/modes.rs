@@ -55,6 +55,20 @@ fn modes_decide_by_kind_and_place() {
 }
 
 #[test]
+fn in_a_worktree_below_the_home_edits_are_accepted_as_anywhere() {
+    let agent = Agent { cwd: "/h/.consort/worktrees/r/fix".into(), ..in_mode(PermissionMode::AcceptEdits) };
+    for (path, expected) in [
+        ("src/a", Outcome::Allowed),
+        ("/h/.consort/worktrees/r/fix/src/a", Outcome::Allowed),
+        (".git", Outcome::Asked),
+        ("/h/.consort/worktrees/r/fix/.consort/project.toml", Outcome::Asked),
+        ("/h/.consort/config.toml", Outcome::Asked),
+    ] {
+        assert_eq!(outcome(&agent, &[], edit(path)), expected, "{path}");
+    }
+}
+
+#[test]
 fn in_plan_mode_a_rule_lets_no_command_run_and_no_edit() {
     let rules = [command_rule(Effect::Allow, "git *"), files_rule(Effect::Allow, None, &["**"])];
     let agent = in_mode(PermissionMode::Plan);
