@@ -262,7 +262,7 @@ fn settle_cluster(cluster: &str, clean: &mut String) {
             _ if is_invisible(letter) => {}
             _ if is_broken(letter) => clean.push(char::REPLACEMENT_CHARACTER),
             _ => {
-                let mark = takes_no_column(letter);
+                let mark = width::is_mark(letter);
                 if mark && clean.len() == start {
                     clean.push('◌');
                     // Halves of a Hangul syllable join with nothing but their other half.
@@ -279,10 +279,6 @@ fn settle_cluster(cluster: &str, clean: &mut String) {
             }
         }
     }
-}
-
-fn takes_no_column(letter: char) -> bool {
-    width::of_cluster(letter.encode_utf8(&mut [0; 4])) == 0
 }
 
 fn joins_with_circle(mark: char) -> bool {

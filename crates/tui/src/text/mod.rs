@@ -7,6 +7,7 @@
 //! it was asked to be, whatever went in. [`clean`] sees to the first, [`width`] and [`wrap`] to the second.
 
 pub mod clean;
+pub mod diff;
 pub mod fuzzy;
 pub mod highlight;
 pub mod markdown;

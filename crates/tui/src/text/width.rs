@@ -52,6 +52,11 @@ pub fn of_line(line: &Line<'_>) -> usize {
     of_spans(&line.spans)
 }
 
+/// Whether a character takes no column of its own.
+pub fn is_mark(letter: char) -> bool {
+    !letter.is_ascii() && of_cluster(letter.encode_utf8(&mut [0; 4])) == 0
+}
+
 /// Whether every byte is a letter of one column.
 pub(super) fn is_printable_ascii(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
