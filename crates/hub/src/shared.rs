@@ -40,7 +40,7 @@ impl Shared {
         &self,
         decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
     ) -> Result<Committed, CommitError> {
-        self.store.commit(Change { decide: Box::new(decide), link: None }).await
+        self.store.commit(Change::new(decide)).await
     }
 
     /// The folder of the runner of an agent's process.

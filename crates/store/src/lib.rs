@@ -5,9 +5,10 @@
 //! who asks for it to the hub.
 //!
 //! Invariant: decisions are taken one after the other, each against the newest state, and nothing is visible (in the
-//! shared state, to the listener, or in an answer) before it is on disk.
+//! shared state, to the listener, or in an answer) before it is committed; what somebody was promised is on disk by then.
 
 pub mod availability;
+mod checkpoint;
 pub mod config;
 mod error;
 mod link;
@@ -110,14 +111,17 @@ pub struct Change {
     pub decide: Decide,
     /// What is committed with it about the agent's runner; written only if the decision was not a refusal.
     pub link: Option<LinkChange>,
+    /// Whether it outlives a power cut too, and not only the end of this process. Whatever somebody was promised must; what
+    /// an agent's process said need not, since the process is gone as well then.
+    pub to_disk: bool,
 }
 
 impl Change {
-    /// A change that is all in its decision.
+    /// A change that is all in its decision, and that somebody is promised.
     pub fn new(
         decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
     ) -> Self {
-        Self { decide: Box::new(decide), link: None }
+        Self { decide: Box::new(decide), link: None, to_disk: true }
     }
 
     /// Commits this with it.

@@ -24,6 +24,9 @@ use crate::text;
 /// So many items may be added before an agent's record is written although nothing else happened to it.
 const MAX_CATCHING_UP: u64 = 256;
 
+/// How many bytes a page of the database has.
+const PAGE: usize = 4096;
+
 /// An id as it is stored.
 pub(crate) fn id(id: Uuid) -> [u8; 16] {
     id.into_bytes()
@@ -59,6 +62,8 @@ pub(crate) struct Batch {
     links: Vec<LinkChange>,
     last_link: HashMap<AgentId, usize>,
     size: usize,
+    /// Whether the commit waits for the disk.
+    pub(crate) to_disk: bool,
 }
 
 /// The rows of one change, not yet part of a batch.
@@ -95,6 +100,12 @@ impl Batch {
     /// Takes up a setting.
     pub(crate) fn set(&mut self, key: String, value: Option<String>) {
         self.add_row(Row::Setting { key, value });
+        self.to_disk = true;
+    }
+
+    /// Roughly how many pages it writes.
+    pub(crate) fn pages(&self) -> usize {
+        self.rows.len() + self.agents.len() + self.links.len() + self.size / PAGE
     }
 
     /// Roughly how many bytes it writes.

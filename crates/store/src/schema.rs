@@ -98,8 +98,8 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, OpenError> {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "cache_size", -2048)?;
         connection.pragma_update(None, "mmap_size", 0)?;
-        connection.pragma_update_and_check(None, "wal_autocheckpoint", 2000, |_| Ok(()))?;
-        connection.pragma_update_and_check(None, "journal_size_limit", 16 << 20, |_| Ok(()))?;
+        // The checkpointer's thread does it.
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
         connection.set_prepared_statement_cache_capacity(48);
         Ok(())
     };

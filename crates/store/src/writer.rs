@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::{self, Builder, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread::{self, Builder, JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{io, mem};
 
 use consort_model::event::AgentEvent;
@@ -22,6 +22,7 @@ use consort_model::{AgentId, Event, Refusal, RuleId, Stamped, State, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::checkpoint::Checkpointer;
 use crate::error::{CommitError, sentence};
 use crate::rows::Batch;
 use crate::{Change, Committed, Listener, schema};
@@ -33,8 +34,8 @@ const BATCH_CHANGES: usize = 512;
 /// or at this many bytes.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// How long a change that nobody waits for waits for others to be committed with it. A hundred agents that stream then
-/// cost a few hundred commits a second instead of a few thousand.
+/// Changes that nobody waits for are committed this long after the commit before, together. A hundred agents that stream
+/// then cost a few hundred commits a second instead of a few thousand, and one that streams alone never waits.
 const COMPANY: Duration = Duration::from_millis(4);
 
 type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
@@ -44,6 +45,8 @@ type Reply<T> = oneshot::Sender<Result<T, CommitError>>;
 pub(crate) struct Handle {
     jobs: Sender<Job>,
     room: Arc<Semaphore>,
+    /// Wakes the thread where it waits for company.
+    waker: Thread,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -85,7 +88,12 @@ impl Handle {
     ) -> Result<T, CommitError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| CommitError::Stopped)?;
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply, room)).map_err(|_| CommitError::Stopped)?;
+        let job = job(reply, room);
+        let may_wait = job.may_wait();
+        self.jobs.send(job).map_err(|_| CommitError::Stopped)?;
+        if !may_wait {
+            self.waker.unpark();
+        }
         answer.await.map_err(|_| CommitError::Stopped)?
     }
 
@@ -101,6 +109,7 @@ impl Handle {
         let Some(thread) = thread else { return };
         // It fails only if the thread is gone already.
         drop(self.jobs.send(Job::Stop));
+        self.waker.unpark();
         if thread.join().is_err() {
             tracing::error!("the store's writer thread panicked");
         }
@@ -116,9 +125,22 @@ pub(crate) fn start(
     listener: Listener,
 ) -> io::Result<Handle> {
     let (jobs, queue) = channel();
-    let mut writer = Writer { connection, path, state, shared, listener, recorded: HashMap::new() };
+    let checkpointer = Checkpointer::new(path.clone());
+    let mut writer = Writer {
+        connection,
+        path,
+        state,
+        shared,
+        listener,
+        recorded: HashMap::new(),
+        checkpointer,
+        syncs: true,
+        committed_at: Instant::now(),
+    };
     let thread = Builder::new().name("store-writer".to_owned()).spawn(move || writer.run(&queue))?;
-    Ok(Handle { jobs, room: Arc::new(Semaphore::new(QUEUE)), thread: Arc::new(Mutex::new(Some(thread))) })
+    let waker = thread.thread().clone();
+    let thread = Arc::new(Mutex::new(Some(thread)));
+    Ok(Handle { jobs, room: Arc::new(Semaphore::new(QUEUE)), waker, thread })
 }
 
 struct Writer {
@@ -129,6 +151,10 @@ struct Writer {
     listener: Listener,
     /// How many items each agent had when its record was last written.
     recorded: HashMap<AgentId, u64>,
+    checkpointer: Checkpointer,
+    /// Whether the connection waits for the disk when it commits.
+    syncs: bool,
+    committed_at: Instant,
 }
 
 /// What a batch gathers besides its rows.
@@ -164,7 +190,7 @@ impl Writer {
         while !stop {
             let Ok(first) = queue.recv() else { break };
             if first.may_wait() {
-                thread::sleep(COMPANY);
+                self.wait_for_company();
             }
             let mut gathered = Gathered::default();
             let mut next = Some(first);
@@ -194,14 +220,23 @@ impl Writer {
             }
             self.finish(gathered);
         }
+        self.checkpointer.stop();
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "the write-ahead log was not folded into the database; the next start does it");
         }
     }
 
+    /// Lets changes that nobody waits for gather, until one comes that somebody waits for.
+    fn wait_for_company(&self) {
+        let rest = COMPANY.saturating_sub(self.committed_at.elapsed());
+        if !rest.is_zero() {
+            thread::park_timeout(rest);
+        }
+    }
+
     /// Decides one change and applies it to the private state.
     fn decide(&mut self, change: Change, gathered: &mut Gathered) -> Result<Committed, Refusal> {
-        let Change { decide, link } = change;
+        let Change { decide, link, to_disk } = change;
         let at = now();
         let state = &self.state;
         let events = catch_unwind(AssertUnwindSafe(|| decide(state, at))).unwrap_or_else(|_| {
@@ -218,6 +253,7 @@ impl Writer {
             self.state.apply(stamped);
         }
         gathered.batch.add(staged, link);
+        gathered.batch.to_disk |= to_disk;
         gathered.events.extend(events.iter().cloned());
         Ok(Committed { first_seq, events })
     }
@@ -260,19 +296,35 @@ impl Writer {
     }
 
     fn commit(&mut self, batch: &Batch) -> rusqlite::Result<()> {
-        let result = batch.write(&self.connection, &self.state);
+        let result = self.sync(batch.to_disk).and_then(|()| batch.write(&self.connection, &self.state));
+        self.committed_at = Instant::now();
+        if result.is_ok() {
+            self.checkpointer.wrote(batch.pages());
+        }
         if result.is_err() && !self.connection.is_autocommit() {
             // After a failed commit SQLite may have rolled back by itself; where it has not and cannot, only a new
             // connection helps.
             if let Err(error) = self.connection.execute_batch("ROLLBACK") {
                 tracing::error!(%error, "a failed transaction was not rolled back; the database is opened anew");
                 match schema::connect(&self.path) {
-                    Ok(connection) => drop(mem::replace(&mut self.connection, connection)),
+                    Ok(connection) => {
+                        drop(mem::replace(&mut self.connection, connection));
+                        self.syncs = true;
+                    }
                     Err(error) => tracing::error!(%error, "the database was not opened anew"),
                 }
             }
         }
         result
+    }
+
+    /// Has commits wait for the disk, or not.
+    fn sync(&mut self, wanted: bool) -> rusqlite::Result<()> {
+        if self.syncs != wanted {
+            self.connection.pragma_update(None, "synchronous", if wanted { "FULL" } else { "NORMAL" })?;
+            self.syncs = wanted;
+        }
+        Ok(())
     }
 
     /// Takes back from the private state what these events did.

@@ -1,12 +1,16 @@
 //! What Consort adds to a real CLI: from its ready to the agent's idle, and to the first delta.
 //!
-//! The CLI runs against the scripted model. Under Consort it runs behind `xtask tee`, which tells when the CLI itself
-//! read the prompt and wrote its first delta; what lies before and after is Consort's. The same CLI driven bare, over
-//! pipes, takes turns with it, prompt by prompt.
+//! The CLI runs against the scripted model, behind `xtask tee`, which tells when the CLI itself read the prompt and wrote
+//! its first delta; what lies before and after is Consort's. The same CLI driven bare, over pipes and behind the same
+//! `tee`, takes turns with it, prompt by prompt.
+//!
+//! Milliseconds are measured with a model that answers at once. The ratio is what a person would notice, so its model
+//! takes as long to its first word as a quick real one; the ratio with none is told beside it.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use consort_daemon::client::Client;
@@ -25,7 +29,10 @@ use super::table::{Goal, Line};
 use crate::record::Process;
 use crate::tee::{self, Way, monotonic_nanoseconds};
 
+/// Answered at once.
 const PROMPT: &str = "[[say Hi.]]";
+/// Answered as by a quick model.
+const PATIENT_PROMPT: &str = "[[soon]]";
 const CLIS: [Cli; 2] = [Cli::Claude, Cli::Codex];
 
 pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
@@ -42,9 +49,10 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
     let scratch = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp")?;
     let work = scratch.path().join("w");
     std::fs::create_dir(&work)?;
-    let mut bare = Bare::start(&cli.profile(&model.url(), &scratch.path().join("bare"))?, &work)?;
-    let profile = cli.profile(&model.url(), &scratch.path().join("consort"))?;
-    let mut through = Through::start(bench, &profile, scratch.path(), &work)?;
+    let mut bare =
+        Bare::start(&behind_tee(&cli.profile(&model.url(), &scratch.path().join("bare"))?)?, &work)?;
+    let profile = behind_tee(&cli.profile(&model.url(), &scratch.path().join("consort"))?)?;
+    let mut through = Through::start(bench, &profile, &work)?;
 
     let mut idle = Vec::new();
     let mut agent = None;
@@ -56,23 +64,10 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
         }
     }
     let agent = agent.context("no agent was opened")?;
-    let (mut to_cli, mut to_client) = (Vec::new(), Vec::new());
-    let (mut added, mut whole, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    for n in 0..bench.repetitions(60) + 3 {
-        let times = through.first_delta(cli, agent)?;
-        let bare = bare.first_delta(cli)?;
-        // The first ones load what the CLI needs for a turn.
-        if n >= 3 {
-            to_cli.push(times.to_cli);
-            to_client.push(times.to_client);
-            added.push(times.to_cli + times.to_client);
-            whole.push(times.whole);
-            alone.push(bare);
-        }
-    }
-    let (idle, added) = (Sample::new(idle), Sample::new(added));
-    let (to_cli, to_client) = (Sample::new(to_cli), Sample::new(to_client));
-    let (whole, alone) = (Sample::new(whole), Sample::new(alone));
+    let mut turns = |prompt, count| Turns::take(cli, &mut through, agent, &mut bare, prompt, count);
+    let at_once = turns(PROMPT, bench.repetitions(60))?;
+    let patient = turns(PATIENT_PROMPT, bench.repetitions(40))?;
+    let idle = Sample::new(idle);
     let milliseconds = |sample: &Sample| format!("{} ms", figure(sample.median()));
     let line = |name: &str, measured, figure, unit, goal, notes| Line {
         name: format!("added, {cli}: {name}"),
@@ -95,33 +90,111 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
         ),
         line(
             "first delta",
-            milliseconds(&added),
-            added.median(),
+            milliseconds(&at_once.added),
+            at_once.added.median(),
             " ms",
             Goal::AtMost(10.0),
             vec![
-                spread(&added),
+                spread(&at_once.added),
                 format!(
                     "client to CLI {} ms ({}), CLI to client {} ms ({})",
-                    figure(to_cli.median()),
-                    to_cli.spread(),
-                    figure(to_client.median()),
-                    to_client.spread()
+                    figure(at_once.to_cli.median()),
+                    at_once.to_cli.spread(),
+                    figure(at_once.to_client.median()),
+                    at_once.to_client.spread()
                 ),
             ],
         ),
         Line {
-            reference: format!("{} bare", milliseconds(&alone)),
+            reference: format!("{} bare", milliseconds(&patient.alone)),
             ..line(
                 "prompt to first delta",
-                milliseconds(&whole),
-                whole.median() / alone.median(),
+                milliseconds(&patient.whole),
+                patient.ratio(),
                 "x",
                 Goal::AtMost(1.05),
-                vec![format!("middle half: {}, bare {}", whole.spread(), alone.spread())],
+                vec![
+                    "the model takes 200 ms to its first word".to_owned(),
+                    format!("middle half: {}, bare {}", patient.whole.spread(), patient.alone.spread()),
+                    format!(
+                        "with a model that takes none: {} of {} bare, {}x",
+                        milliseconds(&at_once.whole),
+                        milliseconds(&at_once.alone),
+                        figure(at_once.ratio())
+                    ),
+                ],
             )
         },
     ])
+}
+
+/// The times of one prompt given again and again, under Consort and bare in turns.
+struct Turns {
+    to_cli: Sample,
+    to_client: Sample,
+    /// Both of these.
+    added: Sample,
+    whole: Sample,
+    alone: Sample,
+}
+
+impl Turns {
+    fn take(
+        cli: Cli,
+        through: &mut Through,
+        agent: AgentId,
+        bare: &mut Bare,
+        prompt: &str,
+        count: usize,
+    ) -> anyhow::Result<Self> {
+        let (mut to_cli, mut to_client, mut added) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut whole, mut alone) = (Vec::new(), Vec::new());
+        for n in 0..count + 3 {
+            let times = through.first_delta(cli, agent, prompt)?;
+            let bare = bare.first_delta(cli, prompt)?;
+            // The first ones load what the CLI needs for a turn.
+            if n >= 3 {
+                to_cli.push(times.to_cli);
+                to_client.push(times.to_client);
+                added.push(times.to_cli + times.to_client);
+                whole.push(times.whole);
+                alone.push(bare);
+            }
+        }
+        Ok(Self {
+            to_cli: Sample::new(to_cli),
+            to_client: Sample::new(to_client),
+            added: Sample::new(added),
+            whole: Sample::new(whole),
+            alone: Sample::new(alone),
+        })
+    }
+
+    fn ratio(&self) -> f64 {
+        self.whole.median() / self.alone.median()
+    }
+}
+
+/// The profile with its program behind `xtask tee`.
+fn behind_tee(profile: &Profile) -> anyhow::Result<Teed> {
+    let folder = tempfile::Builder::new().prefix("ct").tempdir_in("/tmp")?;
+    let (log, program) = (folder.path().join("log"), folder.path().join("program"));
+    // The driver's own arguments come first, so they must be the program's.
+    let script = format!(
+        "#!/bin/sh\nexec '{}' tee '{}' '{}' \"$@\"\n",
+        std::env::current_exe()?.display(),
+        log.display(),
+        profile.command.display()
+    );
+    std::fs::write(&program, script)?;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700))?;
+    Ok(Teed { profile: Profile { command: program, ..profile.clone() }, log, _folder: folder })
+}
+
+struct Teed {
+    profile: Profile,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
 }
 
 /// What a CLI writes when it is ready for a prompt.
@@ -163,17 +236,8 @@ struct Through {
 }
 
 impl Through {
-    fn start(bench: &Bench, profile: &Profile, scratch: &Path, work: &Path) -> anyhow::Result<Self> {
-        let (log, program) = (scratch.join("log"), scratch.join("program"));
-        // The driver's own arguments come first, so they must be the program's.
-        let script = format!(
-            "#!/bin/sh\nexec '{}' tee '{}' '{}' \"$@\"\n",
-            std::env::current_exe()?.display(),
-            log.display(),
-            profile.command.display()
-        );
-        std::fs::write(&program, script)?;
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700))?;
+    fn start(bench: &Bench, teed: &Teed, work: &Path) -> anyhow::Result<Self> {
+        let profile = &teed.profile;
         let mut lab = Lab::new(bench)?;
         lab.start()?;
         let mut client = Client::connect(&lab.home)?;
@@ -181,7 +245,7 @@ impl Through {
         let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile {
             name: "real".to_owned(),
             driver: profile.driver.parse().map_err(anyhow::Error::msg)?,
-            command: Some(program.display().to_string()),
+            command: Some(profile.command.display().to_string()),
             args: profile.args.clone(),
             environment,
             default_model: None,
@@ -191,7 +255,7 @@ impl Through {
         }))?;
         let mut watcher = Client::connect(&lab.home)?;
         watcher.subscribe()?;
-        Ok(Self { lab, client, watcher, log, work: work.to_owned() })
+        Ok(Self { lab, client, watcher, log: teed.log.clone(), work: work.to_owned() })
     }
 
     /// Waits for an event of an agent; when it came.
@@ -240,9 +304,9 @@ impl Through {
     }
 
     /// Prompts and waits for the end of the turn.
-    fn first_delta(&mut self, cli: Cli, agent: AgentId) -> anyhow::Result<Times> {
+    fn first_delta(&mut self, cli: Cli, agent: AgentId, prompt: &str) -> anyhow::Result<Times> {
         let sent = monotonic_nanoseconds();
-        Lab::send(&mut self.client, agent, PROMPT)?;
+        Lab::send(&mut self.client, agent, prompt)?;
         let heard = self.wait(agent, |event| match event {
             AgentEvent::TextAppended { text, .. } => !text.is_empty(),
             AgentEvent::ItemAdded { item } => {
@@ -251,16 +315,22 @@ impl Through {
             _ => false,
         })?;
         self.wait(agent, |event| matches!(event, AgentEvent::TurnEnded { .. }))?;
-        let taken = self.passed(sent, Way::In, |line| line.contains(PROMPT))?;
+        let taken = self.passed(sent, Way::In, |line| line.contains(prompt))?;
         let said = self.passed(sent, Way::Out, |line| is_delta(cli, line))?;
         Ok(Times { to_cli: since(sent, taken), to_client: since(said, heard), whole: since(sent, heard) })
     }
 
-    /// When the first such line passed after a time.
+    /// When the first such line passed after a time. It is written down after it was passed on, so it may be on its way.
     fn passed(&self, after: u64, way: Way, is_it: impl Fn(&str) -> bool) -> anyhow::Result<u64> {
-        let lines = tee::read(&self.log)?;
-        let found = lines.iter().find(|line| line.at >= after && line.way == way && is_it(&line.line));
-        found.map(|line| line.at).context("the CLI did not write what was expected")
+        for _ in 0..100 {
+            let lines = tee::read(&self.log)?;
+            let found = lines.iter().find(|line| line.at >= after && line.way == way && is_it(&line.line));
+            if let Some(line) = found {
+                return Ok(line.at);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        bail!("the CLI did not write what was expected")
     }
 }
 
@@ -279,7 +349,8 @@ struct Bare {
 }
 
 impl Bare {
-    fn start(profile: &Profile, work: &Path) -> anyhow::Result<Self> {
+    fn start(teed: &Teed, work: &Path) -> anyhow::Result<Self> {
+        let profile = &teed.profile;
         let kind: DriverKind = profile.driver.parse().map_err(anyhow::Error::msg)?;
         let launch = Launch { cwd: work.display().to_string(), ..Launch::default() };
         let driver = Driver::new(kind, launch).context("there is no such driver")?;
@@ -314,8 +385,8 @@ impl Bare {
     }
 
     /// Prompts; the milliseconds to the first delta.
-    fn first_delta(&mut self, cli: Cli) -> anyhow::Result<f64> {
-        let output = self.driver.prompt(PROMPT, &[]);
+    fn first_delta(&mut self, cli: Cli, prompt: &str) -> anyhow::Result<f64> {
+        let output = self.driver.prompt(prompt, &[]);
         let sent = monotonic_nanoseconds();
         self.write(&output)?;
         loop {

@@ -516,7 +516,8 @@ impl Process {
         calls: Vec<(CallId, HostCall)>,
     ) -> Result<Result<(), HubError>, Ending> {
         let link = self.link_change(&driver, &frames, None);
-        match self.shared.store.commit(change(&decide, link.clone())).await {
+        let promised = Change { to_disk: true, ..change(&decide, link.clone()) };
+        match self.shared.store.commit(promised).await {
             Ok(_) => {
                 self.committed(driver, link, calls).await;
                 Ok(Ok(()))
@@ -752,7 +753,7 @@ fn frees(event: &Event) -> bool {
 
 fn change(decide: &Decide, link: LinkChange) -> Change {
     let decide = Arc::clone(decide);
-    Change { decide: Box::new(move |state, at| decide(state, at)), link: Some(link) }
+    Change { decide: Box::new(move |state, at| decide(state, at)), link: Some(link), to_disk: false }
 }
 
 /// The text of a turn: a person's prompt as it is; agents' messages marked with who wrote them.

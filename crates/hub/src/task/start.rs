@@ -109,7 +109,7 @@ impl Task {
             writer.notice(NoticeLevel::Warning, text.to_owned());
             Ok(of(id, writer.finish()))
         };
-        let change = Change { decide: Box::new(decide), link: Some(link) };
+        let change = Change::new(decide).with_link(link);
         self.shared.store.commit(change).await.map(drop).map_err(|error| match error {
             CommitError::Refused(refusal) => NotStarted(refusal.to_string()),
             other => NotStarted(other.to_string()),

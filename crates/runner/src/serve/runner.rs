@@ -53,6 +53,11 @@ const HURRY_BYTES: usize = 16 << 10;
 /// and for this long is listened to without pauses.
 const HURRY: Duration = Duration::from_millis(100);
 
+/// After it was spoken to, or was silent for [`SILENCE`], it is listened to so often without pauses: the beginning of an
+/// answer comes at once.
+const QUICK_READS: u32 = 16;
+const SILENCE: Duration = Duration::from_millis(100);
+
 const SCRATCH: usize = 32 << 10;
 const READS_PER_TURN: usize = 8;
 
@@ -92,6 +97,9 @@ pub struct Runner {
     pausing: bool,
     /// Until when it gets none.
     hurry_until: Instant,
+    /// How often it still gets none.
+    quick_reads: u32,
+    heard_at: Instant,
     scratch: Vec<u8>,
 }
 
@@ -131,6 +139,8 @@ impl Runner {
             disk_retry: None,
             pausing: false,
             hurry_until: now,
+            quick_reads: QUICK_READS,
+            heard_at: now,
             scratch: vec![0; SCRATCH],
         })
     }
@@ -236,7 +246,12 @@ impl Runner {
         if total >= HURRY_BYTES {
             self.hurry_until = now + HURRY;
         }
-        self.pausing = total > 0 && now >= self.hurry_until;
+        if now - self.heard_at >= SILENCE {
+            self.quick_reads = QUICK_READS;
+        }
+        self.heard_at = now;
+        self.pausing = total > 0 && now >= self.hurry_until && self.quick_reads == 0;
+        self.quick_reads = self.quick_reads.saturating_sub(1);
     }
 
     /// Sleeps for a moment, or until the daemon, a stranger or a signal has something to say, if that is due.
@@ -450,6 +465,7 @@ impl Runner {
                 child.give_input(stored, &mut self.scratch);
                 // What it says to that is not kept waiting, so that question and answer go back and forth quickly.
                 self.pausing = false;
+                self.quick_reads = QUICK_READS;
                 self.reply(FromRunner::InputAck { number });
             }
             Err(error) => {
