@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use consort_hub::peer::{self, Peer};
 use consort_hub::{Hub, Settings};
+use consort_mcp::Endpoint;
 use rustix::fs::FlockOperation;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -90,7 +91,15 @@ async fn serve(home: Home, detached: bool) -> anyhow::Result<()> {
         program: std::env::current_exe().context("the daemon's own program cannot be found")?,
         environment: inherited_environment(&home),
     };
-    let hub = Hub::open(settings).await?;
+    let mut endpoint = None;
+    let hub = Hub::open(settings, |before| {
+        endpoint = team_tools(before);
+        endpoint.as_ref().map(Endpoint::port)
+    })
+    .await?;
+    if let Some(endpoint) = endpoint {
+        endpoint.serve(Arc::clone(&hub)).context("the team tools cannot be served")?;
+    }
     let listener = listen(&home.socket())?;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), "listening");
     if detached {
@@ -129,6 +138,13 @@ async fn serve(home: Home, detached: bool) -> anyhow::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Takes the port of the team tools. Agents can do without them, and people without agents that have them.
+fn team_tools(before: Option<u16>) -> Option<Endpoint> {
+    Endpoint::bind(before)
+        .inspect_err(|error| tracing::error!(%error, "agents have no team tools: no port could be had"))
+        .ok()
 }
 
 fn welcome(daemon: &Arc<Daemon>, stream: UnixStream) {

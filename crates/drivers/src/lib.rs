@@ -13,6 +13,8 @@ pub mod codex;
 pub mod host;
 mod lines;
 
+use std::fmt;
+
 use consort_model::{
     Answer, ApprovalPolicy, Attachment, DriverKind, PermissionMode, SandboxMode, Signal, Usage,
 };
@@ -54,8 +56,9 @@ pub struct Launch {
     pub mcp_servers: Vec<McpServer>,
 }
 
-/// An MCP server over HTTP that an agent is told about.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// An MCP server over HTTP that an agent is told about. Its tools are Consort's own: the agent needs nobody's approval
+/// to use them.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct McpServer {
     /// Its name.
     pub name: String,
@@ -63,6 +66,33 @@ pub struct McpServer {
     pub url: String,
     /// HTTP headers, such as its token.
     pub headers: Vec<(String, String)>,
+    /// A program that speaks for it on stdio, for agents that take no other servers.
+    #[serde(default)]
+    pub bridge: Option<Bridge>,
+}
+
+/// A program that reaches an MCP server over HTTP for whoever speaks to it on stdio.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bridge {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, which holds the token.
+    pub environment: Vec<(String, String)>,
+}
+
+// Both hold a token, which shows nowhere.
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("name", &self.name).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").field("command", &self.command).finish_non_exhaustive()
+    }
 }
 
 /// How an agent's process is started beyond what its profile says.

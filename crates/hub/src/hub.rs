@@ -23,6 +23,7 @@ use crate::profiles::{ProfileChanges, Profiles, Version};
 use crate::real_path::RealPaths;
 use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
+use crate::team::{PORT_SETTING, TOKEN_SETTING, Team};
 
 /// What a hub needs to know of the world.
 pub struct Settings {
@@ -51,7 +52,7 @@ pub struct NewAgent {
 
 /// Knows all agents and routes everything.
 pub struct Hub {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     feed: Arc<Feed>,
     tasks: Mutex<HashMap<AgentId, RunningTask>>,
 }
@@ -65,9 +66,18 @@ struct RunningTask {
 
 impl Hub {
     /// Opens the store and goes on with every agent where the last hub left it.
-    pub async fn open(settings: Settings) -> Result<Arc<Self>, OpenError> {
+    ///
+    /// `listen` is told the port at which agents reached their tools the last time, and says the one at which they do
+    /// from now on; none: they have no tools. It is asked before any agent is started.
+    pub async fn open(
+        settings: Settings,
+        listen: impl FnOnce(Option<u16>) -> Option<u16>,
+    ) -> Result<Arc<Self>, OpenError> {
         let feed = Arc::new(Feed::default());
         let database = Database::open(&settings.data)?;
+        let before = database.settings(PORT_SETTING)?.first().and_then(|(_, port)| port.parse().ok());
+        let port = listen(before);
+        let team = Team::new(port, database.settings(TOKEN_SETTING)?);
         let profiles =
             Profiles::open(&settings.config, settings.environment.clone(), database.revision_key());
         let publish = Arc::clone(&feed);
@@ -79,7 +89,13 @@ impl Hub {
             program: settings.program,
             runners: settings.runners,
             environment: settings.environment,
+            team,
         });
+        if let Some(port) = port.filter(|port| Some(*port) != before)
+            && let Err(error) = shared.store.set_setting(PORT_SETTING, Some(port.to_string())).await
+        {
+            tracing::warn!(%error, port, "the port of the team tools could not be kept");
+        }
         let hub = Arc::new(Self { shared, feed, tasks: Mutex::default() });
         let mut processes: BTreeSet<(AgentId, u32)> =
             links.iter().map(|link| (link.agent, link.generation)).collect();
@@ -483,14 +499,18 @@ impl Hub {
     }
 
     /// Commits a decision and does what its events ask for: processes are started and ended.
-    async fn run(
+    pub(crate) async fn run(
         &self,
         decide: impl FnOnce(&State, consort_model::Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
     ) -> Result<Committed, HubError> {
         let committed = self.shared.commit(decide).await?;
         let mut ended = Vec::new();
+        let mut closed = Vec::new();
         for stamped in &committed.events {
             let Event::Agent { agent, change } = &stamped.event else { continue };
+            if matches!(change, AgentEvent::Closed) {
+                closed.push(*agent);
+            }
             match change {
                 AgentEvent::Created { record } => self.start_task(*agent, record.generation),
                 AgentEvent::Starting { generation, .. } => self.start_task(*agent, *generation),
@@ -505,6 +525,7 @@ impl Hub {
         for task in ended {
             join(task.handle).await;
         }
+        self.shared.dismiss(closed).await;
         Ok(committed)
     }
 

@@ -18,7 +18,9 @@ mod react;
 mod real_path;
 mod shared;
 mod task;
+pub mod team;
 mod terminals;
+mod tools;
 mod version;
 
 pub use consort_store::config::migrate::MAX_IMPORT;

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use consort_drivers::McpServer;
 use consort_model::{Agent, AgentId, Event, Refusal, State, Timestamp};
 use consort_store::{Change, CommitError, Committed, Store};
 
 use crate::profiles::Profiles;
+use crate::team::{TOKEN_SETTING, Team};
 
 /// Marks every process that belongs to one process of an agent, so that it is found again whatever became of its parents.
 pub const PROCESS_MARK: &str = "CONSORT_PROCESS";
@@ -27,6 +29,8 @@ pub struct Shared {
     pub runners: PathBuf,
     /// What agents' processes inherit before their profile changes it.
     pub environment: Vec<(String, String)>,
+    /// How agents reach their tools.
+    pub team: Team,
 }
 
 impl Shared {
@@ -41,6 +45,24 @@ impl Shared {
         decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
     ) -> Result<Committed, CommitError> {
         self.store.commit(Change::new(decide)).await
+    }
+
+    /// What a new process of an agent is given to reach its tools. The token is kept before it is told.
+    pub async fn admit(&self, agent: AgentId) -> Result<Vec<McpServer>, CommitError> {
+        let Some((token, server)) = self.team.admit(agent, &self.program) else { return Ok(vec![]) };
+        let key = format!("{TOKEN_SETTING}{agent}");
+        self.store.set_setting(&key, Some(token.reveal().to_owned())).await?;
+        Ok(vec![server])
+    }
+
+    /// Ends the tokens of agents that were closed.
+    pub async fn dismiss(&self, closed: Vec<AgentId>) {
+        for agent in closed.into_iter().filter(|agent| self.team.dismiss(*agent)) {
+            // A token that stays in the database is of no use: its agent is closed, and gets another when it is reopened.
+            if let Err(error) = self.store.set_setting(&format!("{TOKEN_SETTING}{agent}"), None).await {
+                tracing::warn!(%error, %agent, "the token of a closed agent was not removed");
+            }
+        }
     }
 
     /// The folder of the runner of an agent's process.

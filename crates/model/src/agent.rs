@@ -78,8 +78,28 @@ pub struct Agent {
     pub usage: Usage,
     /// The session's title.
     pub title: Option<String>,
+    /// What it says that it is doing, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Whether its newest process uses the tools by which agents reach each other.
+    #[serde(default)]
+    pub team_tools: TeamTools,
     /// Where its transcript stands.
     pub cursor: Cursor,
+}
+
+/// Whether an agent's process uses the tools by which agents reach each other. They are offered to every process, and
+/// programs differ in whether they take the offer and whether they say so; what counts is that they come for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TeamTools {
+    /// It had no turn yet, so it may still come for them.
+    #[default]
+    Unknown,
+    /// It came for them.
+    Connected,
+    /// It went through a turn without them.
+    Missing,
 }
 
 /// Where an agent's conversation branched off from another's.

@@ -4,8 +4,10 @@
 //! agent's process must be told follows from the events and is the hub's business.
 
 mod rules;
+mod tools;
 
 pub use rules::{add_rule, granted, remove_rule};
+pub use tools::{connect_tools, may_interrupt, set_note};
 
 use std::collections::BTreeSet;
 
@@ -81,6 +83,8 @@ pub fn create(
         plan: vec![],
         usage: Default::default(),
         title: None,
+        note: None,
+        team_tools: Default::default(),
         cursor: Default::default(),
     };
     Ok(vec![Event::of(request.id, AgentEvent::Created { record: Box::new(record) })])

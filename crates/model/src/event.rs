@@ -201,6 +201,13 @@ pub enum AgentEvent {
         /// The title.
         title: String,
     },
+    /// It says something else that it is doing, or nothing any more.
+    NoteChanged {
+        /// Its words.
+        note: Option<String>,
+    },
+    /// Its process came for the tools by which agents reach each other.
+    TeamToolsConnected,
     /// Its permission mode changed.
     PermissionsChanged {
         /// The mode.

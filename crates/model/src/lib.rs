@@ -25,9 +25,12 @@ pub mod session;
 pub mod signal;
 pub mod state;
 pub mod transcript;
+pub mod visibility;
 pub mod worktree;
 
-pub use agent::{Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, Turn, TurnOutcome};
+pub use agent::{
+    Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, TeamTools, Turn, TurnOutcome,
+};
 pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledBy, Settlement};
 pub use command::{Actor, CreateAgent, Refusal};
 pub use event::{Event, Stamped};

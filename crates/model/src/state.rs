@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, Lifecycle, Turn, Writing};
+use crate::agent::{Agent, Lifecycle, TeamTools, Turn, Writing};
 use crate::ask::Ask;
 use crate::command::Refusal;
 use crate::event::{AgentEvent, Event, Stamped};
@@ -146,6 +146,7 @@ impl Agent {
             AgentEvent::Starting { generation, profile_revision } => {
                 self.generation = *generation;
                 self.profile_revision.clone_from(profile_revision);
+                self.team_tools = TeamTools::Unknown;
                 self.lifecycle = Lifecycle::Starting;
             }
             AgentEvent::Ready { session } => {
@@ -198,6 +199,9 @@ impl Agent {
             AgentEvent::TurnEnded { outcome } => {
                 self.turn = None;
                 self.last_outcome = Some(outcome.clone());
+                if self.team_tools == TeamTools::Unknown {
+                    self.team_tools = TeamTools::Missing;
+                }
             }
             AgentEvent::Asked { ask } => self.asks.push(ask.clone()),
             AgentEvent::Settled { ask, .. } => self.asks.retain(|open| open.id != *ask),
@@ -206,6 +210,8 @@ impl Agent {
             AgentEvent::OptionsChanged { options } => self.options.clone_from(options),
             AgentEvent::CommandsChanged { commands } => self.commands.clone_from(commands),
             AgentEvent::TitleChanged { title } => self.title = Some(title.clone()),
+            AgentEvent::NoteChanged { note } => self.note.clone_from(note),
+            AgentEvent::TeamToolsConnected => self.team_tools = TeamTools::Connected,
             AgentEvent::PermissionsChanged { permissions } => self.permissions = *permissions,
             AgentEvent::WorktreeAdded { worktree } => self.worktrees.push(worktree.clone()),
             AgentEvent::WorktreeRemoved { path } => {

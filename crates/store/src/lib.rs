@@ -77,6 +77,11 @@ impl Database {
         self.revision_key
     }
 
+    /// The settings whose keys begin with `prefix`, by the rest of their keys.
+    pub fn settings(&self, prefix: &str) -> Result<Vec<(String, String)>, OpenError> {
+        rows::settings(&self.connection, prefix).map_err(|error| OpenError::sqlite(&self.path, &error))
+    }
+
     /// Loads the state and begins to take changes.
     ///
     /// Profiles and limits live in `config.toml`, so the caller brings them.

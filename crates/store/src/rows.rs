@@ -322,6 +322,14 @@ pub(crate) fn setting(connection: &Connection, key: &str) -> rusqlite::Result<Op
         .optional()
 }
 
+/// The settings whose keys begin with `prefix`, by the rest of their keys.
+pub(crate) fn settings(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT substr(key, length(?1) + 1), value FROM settings WHERE substr(key, 1, length(?1)) = ?1",
+    )?;
+    statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
 /// What revisions of profiles are made with: random, made once.
 pub(crate) fn revision_key(connection: &Connection) -> rusqlite::Result<RevisionKey> {
     const KEY: &str = "profile_revision_key";

@@ -53,6 +53,8 @@ pub fn agent(name: &str) -> Agent {
         plan: vec![],
         usage: Usage::default(),
         title: None,
+        note: None,
+        team_tools: Default::default(),
         cursor: Default::default(),
     }
 }

@@ -14,7 +14,7 @@ use super::asks::Open;
 use super::options::Options;
 use super::wire::{RpcError, code, one_line};
 use super::{Acp, Phase, Request, warn};
-use crate::Output;
+use crate::{Bridge, Output};
 
 /// How a session is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -123,9 +123,6 @@ impl Acp {
             );
         }
         self.peer = Peer::from_hello(&hello).into();
-        if !self.launch.mcp_servers.is_empty() && !self.peer.can.http_tools {
-            warn(out, "The agent takes no tools over HTTP, so it cannot reach other agents.");
-        }
         self.open(out);
     }
 
@@ -155,7 +152,7 @@ impl Acp {
         let cwd = self.launch.cwd.clone();
         let folders: Vec<std::path::PathBuf> =
             if can.more_folders { self.launch.roots.iter().map(Into::into).collect() } else { Vec::new() };
-        let servers: Vec<v1::McpServer> = if can.http_tools { self.mcp_servers() } else { Vec::new() };
+        let servers = self.mcp_servers();
         let earlier = self.launch.resume.clone().unwrap_or_default();
         let request = Request::Open { way };
         match way {
@@ -188,13 +185,23 @@ impl Acp {
         self.replaying = way != Way::New;
     }
 
+    /// The servers in the way that the agent takes them: over HTTP, or over stdio, which all agents must take.
     fn mcp_servers(&self) -> Vec<v1::McpServer> {
-        let servers = self.launch.mcp_servers.iter().map(|server| {
+        let servers = self.launch.mcp_servers.iter().filter_map(|server| {
+            if !self.peer.can.http_tools {
+                let Bridge { command, args, environment } = server.bridge.clone()?;
+                let environment =
+                    environment.into_iter().map(|(name, value)| v1::EnvVariable::new(name, value));
+                let server = v1::McpServerStdio::new(server.name.clone(), command)
+                    .args(args)
+                    .env(environment.collect());
+                return Some(v1::McpServer::Stdio(server));
+            }
             let headers =
                 server.headers.iter().map(|(name, value)| v1::HttpHeader::new(name.clone(), value.clone()));
             let server =
                 v1::McpServerHttp::new(server.name.clone(), server.url.clone()).headers(headers.collect());
-            v1::McpServer::Http(server)
+            Some(v1::McpServer::Http(server))
         });
         servers.collect()
     }

@@ -44,6 +44,10 @@ impl Claude {
         if mode != "default" {
             option("--permission-mode", mode);
         }
+        for server in &self.launch.mcp_servers {
+            // Consort's own tools check for themselves what they may do.
+            option("--allowedTools", &format!("mcp__{}", server.name));
+        }
         for root in &self.launch.roots {
             option("--add-dir", root);
         }
@@ -83,6 +87,8 @@ impl Claude {
     }
 
     pub(super) fn servers_set(&mut self, outcome: Result<Value, String>, out: &mut Output) {
+        // They hold a token, and are of no further use.
+        Arc::make_mut(&mut self.launch).mcp_servers.clear();
         match outcome {
             Ok(said) => {
                 let errors = said.get("errors").and_then(Value::as_object).into_iter().flatten();

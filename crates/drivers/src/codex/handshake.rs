@@ -136,7 +136,13 @@ impl Codex {
                 let headers: Map<String, Value> =
                     server.headers.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
                 // A dotted key stands beside the profile's own servers instead of replacing them.
-                (format!("mcp_servers.{}", server.name), json!({"url": server.url, "http_headers": headers}))
+                let settings = json!({
+                    "url": server.url,
+                    "http_headers": headers,
+                    // Consort's own tools check for themselves what they may do.
+                    "default_tools_approval_mode": "approve",
+                });
+                (format!("mcp_servers.{}", server.name), settings)
             })
             .collect();
         if !servers.is_empty() {

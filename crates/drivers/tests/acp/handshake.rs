@@ -1,4 +1,4 @@
-use consort_drivers::{Launch, McpServer};
+use consort_drivers::{Bridge, Launch, McpServer};
 use consort_model::{Answer, AskBody, Signal};
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ fn a_session_is_opened_with_folders_and_tools() {
         name: "consort".into(),
         url: "http://127.0.0.1:1/mcp".into(),
         headers: vec![("Authorization".into(), "Bearer t".into())],
+        bridge: None,
     };
     let mut talk = Talk::start(Launch { roots: vec!["/more".into()], mcp_servers: vec![server], ..launch() });
     talk.replies("initialize", hello());
@@ -48,12 +49,25 @@ fn a_session_is_opened_with_folders_and_tools() {
 }
 
 #[test]
-fn tools_are_left_out_for_an_agent_that_takes_none_over_http() {
-    let server = McpServer { name: "c".into(), url: "http://127.0.0.1:1".into(), headers: vec![] };
+fn an_agent_that_takes_no_tools_over_http_gets_them_over_stdio() {
+    let bridge = Bridge {
+        command: "/bin/consort".into(),
+        args: vec!["mcp".into()],
+        environment: vec![("TOKEN".into(), "t".into())],
+    };
+    let server = McpServer {
+        name: "consort".into(),
+        url: "http://127.0.0.1:1".into(),
+        headers: vec![],
+        bridge: Some(bridge),
+    };
     let mut talk = Talk::start(Launch { mcp_servers: vec![server], ..launch() });
-    let out = talk.replies("initialize", json!({"protocolVersion": 1}));
-    assert!(warning(&out).contains("no tools over HTTP"));
-    assert_eq!(talk.last_sent()["params"]["mcpServers"], json!([]));
+    talk.replies("initialize", json!({"protocolVersion": 1}));
+    assert_eq!(
+        talk.last_sent()["params"]["mcpServers"],
+        json!([{"name": "consort", "command": "/bin/consort", "args": ["mcp"],
+            "env": [{"name": "TOKEN", "value": "t"}]}])
+    );
 }
 
 #[test]

@@ -119,9 +119,12 @@ fn mcp_servers_are_given_before_the_first_prompt_and_not_on_the_command_line() {
         name: "notes".into(),
         url: "http://127.0.0.1:1/mcp".into(),
         headers: vec![("Authorization".into(), "Bearer secret".into())],
+        bridge: None,
     };
     let launch = Launch { mcp_servers: vec![server], ..launch() };
-    assert!(!arguments(launch.clone()).concat().contains("secret"));
+    let given = arguments(launch.clone());
+    assert!(!given.concat().contains("secret"));
+    assert!(given.windows(2).any(|pair| pair == ["--allowedTools", "mcp__notes"]), "{given:?}");
     let mut talk = Talk::start(launch);
     let server = &talk.last_sent()["request"]["servers"]["notes"];
     assert_eq!(server["headers"]["Authorization"], "Bearer secret");
@@ -130,6 +133,7 @@ fn mcp_servers_are_given_before_the_first_prompt_and_not_on_the_command_line() {
     let out = talk.replies("mcp_set_servers", json!({"errors": {"notes": "refused"}}));
     assert!(warning(&out).contains("notes"));
     session(&out.signals[1]);
+    assert!(!serde_json::to_string(&talk.driver).unwrap().contains("secret"), "the token is not kept");
     // Once is enough.
     talk.prompt("go");
     let out = talk.hears(json!({"type": "system", "subtype": "init", "session_id": "s",

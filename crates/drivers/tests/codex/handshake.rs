@@ -90,6 +90,7 @@ fn model_roots_and_servers_go_with_the_thread_and_the_token_is_forgotten() {
         name: "consort".into(),
         url: "http://127.0.0.1:1/mcp".into(),
         headers: vec![("Authorization".into(), "Bearer secret".into())],
+        bridge: None,
     };
     let launch = Launch {
         model: Some("small".into()),
@@ -103,7 +104,8 @@ fn model_roots_and_servers_go_with_the_thread_and_the_token_is_forgotten() {
         json!({
             "cwd": "/project", "model": "small", "runtimeWorkspaceRoots": ["/project", "/other"],
             "config": {"mcp_servers.consort": {"url": "http://127.0.0.1:1/mcp",
-                "http_headers": {"Authorization": "Bearer secret"}}},
+                "http_headers": {"Authorization": "Bearer secret"},
+                "default_tools_approval_mode": "approve"}},
         })
     );
     assert!(!serde_json::to_string(&talk.driver).unwrap().contains("secret"));

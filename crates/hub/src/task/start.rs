@@ -70,7 +70,7 @@ impl Task {
             sandbox_mode: profile.sandbox_mode,
             approval_policy: profile.approval_policy,
             used: agent.usage,
-            mcp_servers: vec![],
+            mcp_servers: self.shared.admit(agent.id).await.map_err(|error| NotStarted(error.to_string()))?,
         };
         let mut driver = Driver::new(agent.driver, launch).ok_or_else(|| {
             NotStarted(format!(

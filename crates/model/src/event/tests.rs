@@ -205,6 +205,8 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::OptionsChanged { options: options() },
         AgentEvent::CommandsChanged { commands: commands() },
         AgentEvent::TitleChanged { title: "A title".into() },
+        AgentEvent::NoteChanged { note: Some("reading the tests".into()) },
+        AgentEvent::TeamToolsConnected,
     ];
     changes.extend(outcomes.map(|outcome| AgentEvent::TurnEnded { outcome }));
     changes.extend(results.map(|result| AgentEvent::TaskSettled { result }));

@@ -82,6 +82,8 @@ pub fn agent(n: u128) -> Agent {
         plan: vec![],
         usage: Usage::default(),
         title: None,
+        note: None,
+        team_tools: Default::default(),
         cursor: Default::default(),
     }
 }

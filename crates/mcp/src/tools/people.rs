@@ -1,0 +1,165 @@
+//! Who is there: the caller itself, the other agents it knows of, and the profiles new ones can be made from.
+
+use consort_model::{Agent, AgentId, Relation, State, Status, Timestamp, visibility};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Call, Effect, Nothing, Outcome, Reply, TeamTool};
+
+/// The tools of this group.
+pub fn tools() -> [TeamTool; 2] {
+    [
+        TeamTool::new(
+            "whoami",
+            Effect::Reads,
+            "Tells who you are in the team: your name and id, your working directory, profile and permission mode, whether \
+             you are somebody's sub-agent or companion, and who created you. Use it when you need your own name or id, or \
+             before you work with other agents for the first time. Takes no arguments and changes nothing.",
+            whoami,
+        ),
+        TeamTool::new(
+            "list_agents",
+            Effect::Reads,
+            "Lists the other agents that you can see and write to: name, id, relation to you, status (starting, idle, \
+             working, needs input, stalled, failed, closed), what each is doing and since when. Use it to find out whom to \
+             ask or message, or how your own sub-agents are getting on; use get_agent for one in detail. An agent that \
+             needs input waits for the person, so do not wait for it.",
+            list_agents,
+        ),
+    ]
+}
+
+/// An agent, as other agents see it.
+#[derive(Serialize)]
+pub struct Seen {
+    id: AgentId,
+    name: String,
+    /// How it stands to the one who asks.
+    relation: &'static str,
+    status: Status,
+    profile: String,
+    cwd: String,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// When its turn began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_since: Option<Timestamp>,
+    /// How many prompts and messages it has not taken up yet.
+    waiting_messages: usize,
+}
+
+impl Seen {
+    /// What `asker` sees of an agent.
+    pub fn by(asker: AgentId, agent: &Agent) -> Self {
+        Self {
+            id: agent.id,
+            name: agent.name.clone(),
+            relation: relation(asker, agent),
+            status: agent.status(),
+            profile: agent.profile.to_string(),
+            cwd: agent.cwd.clone(),
+            created_at: agent.created_at,
+            note: agent.note.clone(),
+            working_since: agent.turn.as_ref().map(|turn| turn.started_at),
+            waiting_messages: agent.queue.len(),
+        }
+    }
+
+    /// The same in one line.
+    pub fn line(&self) -> String {
+        let Self { name, id, relation, status, .. } = self;
+        let note = self.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
+        format!("{name} ({relation}, {}){note} [{id}]", status.words())
+    }
+}
+
+/// How an agent stands to the one who asks.
+fn relation(asker: AgentId, agent: &Agent) -> &'static str {
+    match &agent.relation {
+        _ if agent.id == asker => "you",
+        Relation::SubAgent { parent, .. } if *parent == asker => "your sub-agent",
+        Relation::Companion { owner } if *owner == asker => "your companion",
+        _ if agent.created_by == Some(asker) => "created by you",
+        Relation::SubAgent { .. } => "sub-agent of another",
+        Relation::Companion { .. } => "companion of another",
+        Relation::Primary => "independent",
+    }
+}
+
+async fn whoami(call: Call, _: Nothing) -> Outcome {
+    #[derive(Serialize)]
+    struct Me {
+        #[serde(flatten)]
+        seen: Seen,
+        permissions: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        created_by: Option<String>,
+        others: usize,
+    }
+    let (me, others) = call.hub.with(|state| {
+        let me = state.agent(call.caller)?;
+        let named =
+            |id: Option<AgentId>| id.and_then(|id| state.agents.get(&id)).map(|agent| agent.name.clone());
+        let others = visible(state, call.caller, false).count();
+        let me = Me {
+            seen: Seen::by(me.id, me),
+            permissions: me.permissions.word(),
+            parent: named(me.relation.parent()),
+            owner: named(me.relation.owner()),
+            created_by: named(me.created_by),
+            others,
+        };
+        Ok::<_, consort_model::Refusal>((me, others))
+    })?;
+    let Seen { name, id, cwd, profile, .. } = &me.seen;
+    let mut text = format!(
+        "You are `{name}` ({id}), an agent of the profile `{profile}` in {cwd}, with the permission mode {}.",
+        me.permissions
+    );
+    if let Some(parent) = &me.parent {
+        text.push_str(&format!(
+            " You are a sub-agent of `{parent}`: give your result with yield_to_parent when done."
+        ));
+    }
+    if let Some(owner) = &me.owner {
+        text.push_str(&format!(
+            " You are a companion of `{owner}`, the only agent you can see and write to."
+        ));
+    }
+    text.push_str(&format!(" You can see {others} other agent{}.", if others == 1 { "" } else { "s" }));
+    Ok(Reply::new(text, me))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListAgents {
+    /// Whether closed agents are listed too. Left out: only those that are open.
+    #[serde(default)]
+    include_closed: bool,
+}
+
+async fn list_agents(call: Call, arguments: ListAgents) -> Outcome {
+    #[derive(Serialize)]
+    struct List {
+        agents: Vec<Seen>,
+    }
+    let agents: Vec<Seen> = call.hub.with(|state| {
+        let seen = visible(state, call.caller, arguments.include_closed);
+        seen.map(|agent| Seen::by(call.caller, agent)).collect()
+    });
+    let text = match agents.as_slice() {
+        [] => "There is no other agent that you can see.".to_owned(),
+        agents => agents.iter().map(Seen::line).collect::<Vec<_>>().join("\n"),
+    };
+    Ok(Reply::new(text, List { agents }))
+}
+
+/// The others that an agent knows of.
+fn visible(state: &State, asker: AgentId, closed: bool) -> impl Iterator<Item = &Agent> {
+    visibility::known_to(state, asker).filter(move |agent| closed || !agent.is_closed())
+}
