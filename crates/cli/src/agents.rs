@@ -1,7 +1,7 @@
 //! The agents: creating, listing, and everything that is one call about one agent.
 
 use consort_daemon::protocol::{AgentView, Call, DaemonStatus, Done, NewAgent};
-use consort_model::{AgentId, Status, TurnOutcome};
+use consort_model::{AgentId, Status, TeamTools, TurnOutcome};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -191,8 +191,12 @@ fn what(agent: &AgentView) -> String {
     if agent.restart_to_apply {
         parts.push("restart to apply its profile".to_owned());
     }
-    if let Some(title) = &agent.title {
-        parts.push(one_line(title));
+    if agent.team_tools == TeamTools::Missing {
+        parts.push("no team tools".to_owned());
+    }
+    // What it says of itself is newer than what it was asked first.
+    if let Some(words) = agent.note.as_ref().or(agent.title.as_ref()) {
+        parts.push(one_line(words));
     }
     match &agent.last_outcome {
         Some(TurnOutcome::Failed { message }) if agent.status == Status::Idle => {
@@ -321,6 +325,8 @@ mod tests {
             options: vec![],
             usage: Usage::default(),
             title: None,
+            note: None,
+            team_tools: TeamTools::Connected,
             items: 0,
             failure: None,
         }
@@ -342,6 +348,18 @@ mod tests {
         assert_eq!(what(&agent), "restart to apply its profile");
         agent.profile_removed = true;
         assert_eq!(what(&agent), "profile removed: this chat can no longer send messages");
+    }
+
+    #[test]
+    fn an_agent_without_team_tools_is_told_apart_and_what_it_says_comes_before_its_title() {
+        let mut agent = agent(1, "a", None);
+        agent.title = Some("the title".into());
+        assert_eq!(what(&agent), "the title");
+        agent.note = Some("reading".into());
+        agent.team_tools = TeamTools::Missing;
+        assert_eq!(what(&agent), "no team tools, reading");
+        agent.team_tools = TeamTools::Unknown;
+        assert_eq!(what(&agent), "reading");
     }
 
     #[test]

@@ -115,6 +115,9 @@ pub enum Command {
     /// List the exit codes.
     #[command(long_about = concat_exit_codes())]
     ExitCodes,
+    /// Serve the team tools on standard input and output, for agents that take tools in no other way; started by agents.
+    #[command(hide = true)]
+    Mcp,
     /// Hold one agent's process; started by the daemon.
     #[command(hide = true)]
     Runner {

@@ -89,6 +89,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Doctor(args) => doctor::doctor(args.json)?,
         Command::Completions { shell } => completions(shell)?,
         Command::ExitCodes => output::print_line(exit::TABLE)?,
+        Command::Mcp => consort_mcp::bridge::run().map_err(|error| Stop::failed(error.to_string()))?,
         Command::Runner { dir } => return Ok(consort_runner::serve::main(dir)),
     }
     Ok(ExitCode::SUCCESS)

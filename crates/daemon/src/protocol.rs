@@ -10,7 +10,8 @@ use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
     Item, ItemIndex, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
-    SandboxMode, SessionOption, Stamped, State, Status, Support, Timestamp, ToolKind, TurnOutcome, Usage,
+    SandboxMode, SessionOption, Stamped, State, Status, Support, TeamTools, Timestamp, ToolKind, TurnOutcome,
+    Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -594,6 +595,10 @@ pub struct AgentView {
     pub usage: Usage,
     /// Its title.
     pub title: Option<String>,
+    /// What it says that it is doing, in its own words.
+    pub note: Option<String>,
+    /// Whether it uses the tools by which agents reach each other.
+    pub team_tools: TeamTools,
     /// How many items its transcript has.
     pub items: u64,
     /// Why it failed, if it did.
@@ -626,6 +631,8 @@ impl AgentView {
             options: agent.options.clone(),
             usage: agent.usage,
             title: agent.title.clone(),
+            note: agent.note.clone(),
+            team_tools: agent.team_tools,
             items: agent.cursor.items,
             failure: match &agent.lifecycle {
                 Lifecycle::Failed(failure) => Some(failure.clone()),

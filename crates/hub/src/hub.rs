@@ -166,7 +166,11 @@ impl Hub {
             prompt: new.prompt,
         };
         let id = request.id;
-        self.run(move |state, at| decide::create(state, actor, &request, at)).await?;
+        self.run(move |state, at| match actor {
+            Actor::Person => decide::create(state, actor, &request, at),
+            Actor::Agent(asker) => decide::create_for(state, asker, &request, at),
+        })
+        .await?;
         Ok(id)
     }
 

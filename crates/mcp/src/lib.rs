@@ -8,6 +8,8 @@
 //! session at all, so an agent's program goes on after a restart of the daemon as if nothing had been. A person's powers
 //! (answering asks, changing profiles, rules and limits) are not among the tools.
 
+pub mod bridge;
+pub mod client;
 mod guard;
 mod handler;
 mod listen;

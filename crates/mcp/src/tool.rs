@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use consort_hub::{Hub, HubError};
-use consort_model::{Agent, AgentId, Refusal, State, ToolCallId, visibility};
+use consort_model::{Agent, AgentId, Refusal, State, ToolCallId, decide, visibility};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, transform};
@@ -114,8 +114,8 @@ pub enum Audience {
     Everyone,
     /// Sub-agents whose task is not over.
     SubAgents,
-    /// Everyone but companions.
-    NotCompanions,
+    /// Agents that may create others.
+    Creators,
 }
 
 impl Audience {
@@ -124,7 +124,7 @@ impl Audience {
         match self {
             Self::Everyone => true,
             Self::SubAgents => agent.relation.parent().is_some(),
-            Self::NotCompanions => agent.relation.owner().is_none(),
+            Self::Creators => decide::may_create(agent).is_ok(),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The tools, a file for each group. A group is a function that returns its tools.
 
-mod people;
+mod life;
+mod mail;
+mod who;
 
 use crate::tool::TeamTool;
 
 /// All tools, in the order in which models are told of them.
 pub fn all() -> Vec<TeamTool> {
-    people::tools().into_iter().collect()
+    [who::tools().to_vec(), mail::tools().to_vec(), life::tools().to_vec()].concat()
 }
 
 #[cfg(test)]

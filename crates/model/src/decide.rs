@@ -7,7 +7,7 @@ mod rules;
 mod tools;
 
 pub use rules::{add_rule, granted, remove_rule};
-pub use tools::{connect_tools, may_interrupt, set_note};
+pub use tools::{connect_tools, create_for, may_create, may_interrupt, set_note, stricter};
 
 use std::collections::BTreeSet;
 

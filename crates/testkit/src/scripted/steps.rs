@@ -42,6 +42,7 @@ pub enum Step {
     Cwd,
     Meta,
     Mcp,
+    McpCall { server: String, tool: String, arguments: Value },
     Client,
     EchoImages,
     Error { code: i64, message: String },
@@ -311,7 +312,17 @@ fn step(mut words: Words<'_>) -> Result<Step, StepError> {
         "args" => Step::Args,
         "cwd" => Step::Cwd,
         "meta" => Step::Meta,
-        "mcp" => Step::Mcp,
+        "mcp" if words.rest.is_empty() => Step::Mcp,
+        "mcp" => {
+            words.options(&["server"], &[])?;
+            let server = words.option("server").unwrap_or_else(|| "consort".to_owned());
+            let tool = words.word("a tool")?;
+            let json = words.raw().trim();
+            let arguments = if json.is_empty() { "{}" } else { json };
+            let arguments =
+                serde_json::from_str(arguments).map_err(|_| words.malformed("arguments", arguments))?;
+            Step::McpCall { server, tool, arguments }
+        }
         "client" => Step::Client,
         "echo-images" => Step::EchoImages,
         "error" => Step::Error { code: words.parsed("a code")?, message: words.rest() },

@@ -3,6 +3,7 @@
 //! A step that ends the turn says so by an [`End`]; everything else goes on. Tools and permissions are in [`tools`],
 //! requests to the client in [`through_client`], what a good agent never does in [`misbehave`].
 
+mod mcp;
 mod misbehave;
 mod through_client;
 mod tools;
@@ -178,6 +179,7 @@ impl Turn<'_> {
             }
             Step::Meta => self.say(&format!("meta: {}", self.params["_meta"])),
             Step::Mcp => self.say(&format!("mcp: {}", self.session.mcp_servers)),
+            Step::McpCall { server, tool, arguments } => self.mcp_call(&server, &tool, &arguments)?,
             Step::Client => self.say(&format!("client: {}", self.agent.client())),
             Step::EchoImages => self.echo_attachments(),
             Step::Error { code, message } => return Err(End::Error(RpcError::new(code, message))),

@@ -1,13 +1,22 @@
 //! Who is there: the caller itself, the other agents it knows of, and the profiles new ones can be made from.
 
-use consort_model::{Agent, AgentId, Relation, State, Status, Timestamp, visibility};
+use consort_hub::HubError;
+use consort_model::relation::TaskResult;
+use consort_model::{
+    Agent, AgentId, Availability, DriverKind, ItemBody, Lifecycle, PlanEntry, Relation, State, Status,
+    Timestamp, TurnOutcome, visibility,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{Call, Effect, Nothing, Outcome, Reply, TeamTool};
 
+/// How far back the last thing that an agent said is looked for, and how much of it is told, in characters.
+const RECENT_ITEMS: u32 = 50;
+const LAST_TEXT: usize = 4000;
+
 /// The tools of this group.
-pub fn tools() -> [TeamTool; 2] {
+pub fn tools() -> [TeamTool; 4] {
     [
         TeamTool::new(
             "whoami",
@@ -25,6 +34,22 @@ pub fn tools() -> [TeamTool; 2] {
              ask or message, or how your own sub-agents are getting on; use get_agent for one in detail. An agent that \
              needs input waits for the person, so do not wait for it.",
             list_agents,
+        ),
+        TeamTool::new(
+            "get_agent",
+            Effect::Reads,
+            "Tells about one agent in detail: status, what it is doing, its plan, how its last turn ended, what it asks the \
+             person, the last thing it said, and its result if it was a sub-agent. Use it to see how far an agent is before \
+             you write to it, and after it is done to read what it found.",
+            get_agent,
+        ),
+        TeamTool::new(
+            "list_profiles",
+            Effect::Reads,
+            "Lists the profiles that a new agent can be made from: name, program, model, and whether it can be used on this \
+             machine. Use it before create_agent or spawn_subagent when you want another kind of agent than yourself. \
+             Takes no arguments.",
+            list_profiles,
         ),
     ]
 }
@@ -157,6 +182,138 @@ async fn list_agents(call: Call, arguments: ListAgents) -> Outcome {
         agents => agents.iter().map(Seen::line).collect::<Vec<_>>().join("\n"),
     };
     Ok(Reply::new(text, List { agents }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetAgent {
+    /// The agent's name or id, as list_agents shows it.
+    agent: String,
+}
+
+async fn get_agent(call: Call, arguments: GetAgent) -> Outcome {
+    #[derive(Serialize)]
+    struct Details {
+        #[serde(flatten)]
+        seen: Seen,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_outcome: Option<TurnOutcome>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        asks_the_person: Vec<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        plan: Vec<PlanEntry>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<TaskResult>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_text: Option<String>,
+    }
+    let agent = call.find(&arguments.agent)?;
+    let last_text = last_text(&call, agent.id).await?;
+    let seen = Seen::by(call.caller, &agent);
+    let mut text = seen.line();
+    let mut add = |what: &str, words: &str| text.push_str(&format!("\n{what}: {words}"));
+    let failure = match &agent.lifecycle {
+        Lifecycle::Failed(failure) => Some(failure.message.clone()),
+        _ => None,
+    };
+    if let Some(failure) = &failure {
+        add("Failed", failure);
+    }
+    if let Some(TurnOutcome::Failed { message } | TurnOutcome::Stopped { reason: message }) =
+        &agent.last_outcome
+    {
+        add("Its last turn ended early", message);
+    }
+    for ask in &agent.asks {
+        add("Waits for the person", &ask.title);
+    }
+    let result = match &agent.relation {
+        Relation::SubAgent { result, .. } => result.clone(),
+        _ => None,
+    };
+    match &result {
+        Some(TaskResult::Yielded { text }) => add("Result", text),
+        Some(TaskResult::Failed { reason }) => add("Failed", reason),
+        Some(TaskResult::Closed) => add("Result", "none, it was closed before"),
+        None => {}
+    }
+    if let Some(said) = &last_text {
+        add("It last said", said);
+    }
+    let details = Details {
+        seen,
+        title: agent.title,
+        last_outcome: agent.last_outcome,
+        failure,
+        asks_the_person: agent.asks.into_iter().map(|ask| ask.title).collect(),
+        plan: agent.plan,
+        result,
+        last_text,
+    };
+    Ok(Reply::new(text, details))
+}
+
+/// The last thing that an agent said, if that is not long ago, and not all of it if it was long.
+async fn last_text(call: &Call, agent: AgentId) -> Result<Option<String>, HubError> {
+    let items = call.hub.items(agent, None, None, RECENT_ITEMS).await?;
+    let said = items.into_iter().rev().find_map(|item| match item.body {
+        ItemBody::Text { text } if !text.trim().is_empty() && item.within.is_none() => Some(text),
+        _ => None,
+    });
+    Ok(said.map(|text| match text.char_indices().nth(LAST_TEXT) {
+        Some((end, _)) => format!("{}… (cut)", &text[..end]),
+        None => text,
+    }))
+}
+
+async fn list_profiles(call: Call, _: Nothing) -> Outcome {
+    #[derive(Serialize)]
+    struct Profile {
+        id: String,
+        name: String,
+        driver: DriverKind,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        permissions: &'static str,
+        usable: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        default: bool,
+    }
+    #[derive(Serialize)]
+    struct List {
+        profiles: Vec<Profile>,
+    }
+    let profiles = call.hub.profiles().await?.into_iter().map(|profile| {
+        let reason = match profile.availability {
+            Availability::Unavailable { reason } => Some(reason),
+            _ => None,
+        };
+        Profile {
+            id: profile.id.to_string(),
+            name: profile.name,
+            driver: profile.driver,
+            model: profile.default_model,
+            permissions: profile.default_permissions.word(),
+            usable: reason.is_none(),
+            reason,
+            default: profile.is_default,
+        }
+    });
+    let profiles: Vec<Profile> = profiles.collect();
+    let line = |profile: &Profile| {
+        let model = profile.model.as_ref().map_or_else(String::new, |model| format!(", model {model}"));
+        let default = if profile.default { ", the default" } else { "" };
+        let trouble =
+            profile.reason.as_ref().map_or_else(String::new, |reason| format!(": cannot be used: {reason}"));
+        format!("{} ({}{model}{default}){trouble}", profile.id, profile.driver)
+    };
+    let text = profiles.iter().map(line).collect::<Vec<_>>().join("\n");
+    Ok(Reply::new(text, List { profiles }))
 }
 
 /// The others that an agent knows of.
