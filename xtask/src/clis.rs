@@ -42,7 +42,7 @@ pub fn ensure() -> anyhow::Result<()> {
 }
 
 fn is_installed(folder: &Path) -> bool {
-    std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == clis::PACKAGES)
+    std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == stamp_text())
         && Cli::ALL.into_iter().all(|cli| cli.program().is_ok())
 }
 
@@ -54,26 +54,49 @@ fn install(folder: &Path) -> anyhow::Result<()> {
     if stamp.exists() {
         std::fs::remove_file(&stamp).with_context(|| format!("{} cannot be removed", stamp.display()))?;
     }
-    write(&folder.join("package.json"))?;
+    install_packages(folder, clis::PACKAGES, &[])?;
+    // Without the CLI of its own: the tests give it theirs.
+    install_packages(&Cli::ClaudeAcp.folder(), clis::ADAPTER_PACKAGES, &["--omit=optional"])?;
+    for cli in Cli::ALL {
+        check_version(cli)?;
+    }
+    write(&stamp, &stamp_text())
+}
+
+/// What an installation was made from.
+fn stamp_text() -> String {
+    format!("{}{}", clis::PACKAGES, clis::ADAPTER_PACKAGES)
+}
+
+fn install_packages(folder: &Path, packages: &str, options: &[&str]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    write(&folder.join("package.json"), packages)?;
     let mut npm = Command::new("npm");
     npm.arg("install").arg("--prefix").arg(folder).current_dir(folder);
     npm.args(["--no-audit", "--no-fund", "--no-package-lock", "--no-progress", "--no-update-notifier"]);
-    npm.args(["--loglevel", "error"]);
-    run(&mut npm)?;
-    for cli in Cli::ALL {
-        let program = cli.program()?;
-        let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
-        let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        if !said.contains(&cli.version()) {
-            bail!("{} should be version {} and says {:?}", program.display(), cli.version(), said.trim());
-        }
-    }
-    write(&stamp)
+    npm.args(["--loglevel", "error"]).args(options);
+    run(&mut npm)
 }
 
-fn write(path: &Path) -> anyhow::Result<()> {
-    std::fs::write(path, clis::PACKAGES).with_context(|| format!("{} cannot be written", path.display()))
+fn check_version(cli: Cli) -> anyhow::Result<()> {
+    let program = cli.program()?;
+    let said = if cli == Cli::ClaudeAcp {
+        // It takes no arguments.
+        let path = cli.folder().join("node_modules").join(cli.package()).join("package.json");
+        std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?
+    } else {
+        let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+        let output = output.with_context(|| format!("{} cannot be run", program.display()))?;
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    if !said.contains(&cli.version()) {
+        bail!("{} should be version {} and says {:?}", program.display(), cli.version(), said.trim());
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// npm, by the system's package manager where that is allowed.

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 /// The versions, exactly, as npm reads them.
 pub const PACKAGES: &str = include_str!("../../../xtask/clis/package.json");
+/// The same for Claude's ACP adapter, which is installed beside them, without the CLI that it would bring along.
+pub const ADAPTER_PACKAGES: &str = include_str!("../../../xtask/clis/adapter/package.json");
 /// What the model is called, where the name is free.
 pub const MODEL: &str = "scripted-model";
 /// A second one to change to.
@@ -26,6 +28,8 @@ pub enum Cli {
     Codex,
     Gemini,
     OpenCode,
+    /// Claude Code behind its ACP adapter.
+    ClaudeAcp,
 }
 
 /// How a CLI is run: what a profile of Consort holds, and beside it what the driver adds by itself.
@@ -67,7 +71,7 @@ pub fn folder() -> PathBuf {
 }
 
 impl Cli {
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+    pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode, Self::ClaudeAcp];
 
     /// The name of its command.
     pub fn name(self) -> &'static str {
@@ -76,7 +80,13 @@ impl Cli {
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::OpenCode => "opencode",
+            Self::ClaudeAcp => "claude-agent-acp",
         }
+    }
+
+    /// The folder that it is installed into.
+    pub fn folder(self) -> PathBuf {
+        if self == Self::ClaudeAcp { folder().join("adapter") } else { folder() }
     }
 
     /// Its name in npm's registry.
@@ -86,18 +96,20 @@ impl Cli {
             Self::Codex => "@openai/codex",
             Self::Gemini => "@google/gemini-cli",
             Self::OpenCode => "opencode-ai",
+            Self::ClaudeAcp => "@agentclientprotocol/claude-agent-acp",
         }
     }
 
     /// The version that is installed for the tests.
     pub fn version(self) -> String {
-        let packages: Value = serde_json::from_str(PACKAGES).unwrap_or_default();
+        let packages = if self == Self::ClaudeAcp { ADAPTER_PACKAGES } else { PACKAGES };
+        let packages: Value = serde_json::from_str(packages).unwrap_or_default();
         packages["dependencies"][self.package()].as_str().unwrap_or_default().to_owned()
     }
 
     /// Its program, where it is installed.
     pub fn program(self) -> Result<PathBuf, Missing> {
-        let modules = folder().join("node_modules");
+        let modules = self.folder().join("node_modules");
         let shim = modules.join(".bin").join(self.name());
         // Codex's command is a program of node that starts the real one and is in the way of signals.
         let native = if self == Self::Codex { codex_program(&modules) } else { None };
@@ -105,7 +117,7 @@ impl Cli {
         if program.is_file() {
             return Ok(program);
         }
-        Err(Missing { cli: self, version: self.version(), folder: folder().display().to_string() })
+        Err(Missing { cli: self, version: self.version(), folder: self.folder().display().to_string() })
     }
 
     /// Its program for a test, or none and the reason on standard error. With `CI=true` its absence is an error:
@@ -130,6 +142,7 @@ impl Cli {
             Self::Codex => codex(command, url, home)?,
             Self::Gemini => gemini(command, url, home)?,
             Self::OpenCode => opencode(command, url),
+            Self::ClaudeAcp => claude_acp(command, url, home)?,
         };
         profile.set("HOME", home.display());
         // Else a proxy of the machine's would be asked for the loopback address.
@@ -215,6 +228,16 @@ fn claude(command: PathBuf, url: &str, home: &Path) -> Profile {
     // It would repeat a failed request for minutes.
     profile.set("CLAUDE_CODE_MAX_RETRIES", "1");
     profile
+}
+
+fn claude_acp(command: PathBuf, url: &str, home: &Path) -> io::Result<Profile> {
+    let cli = Cli::Claude.program().map_err(|missing| io::Error::new(io::ErrorKind::NotFound, missing))?;
+    let mut profile = Profile::new("acp", command);
+    profile.environment = claude(PathBuf::new(), url, home).environment;
+    profile.set("CLAUDE_CODE_EXECUTABLE", cli.display());
+    // Any value of it makes the adapter ask for what the CLI refuses to root unless the value is 1.
+    profile.set("IS_SANDBOX", "");
+    Ok(profile)
 }
 
 fn codex_program(modules: &Path) -> Option<PathBuf> {

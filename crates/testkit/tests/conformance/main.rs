@@ -104,6 +104,11 @@ fn conformance_of_opencode() {
 }
 
 #[test]
+fn conformance_of_claude_behind_its_acp_adapter() {
+    conformance(Cli::ClaudeAcp);
+}
+
+#[test]
 fn every_scenario_of_the_table_that_works_for_a_cli_is_run() {
     for row in SCENARIOS {
         let runs = Cli::ALL.iter().any(|cli| row.support(*cli).runs());

@@ -180,12 +180,12 @@ pub fn plan(stage: &mut Stage) {
     let (before, _) = stage.option("mode");
     stage.choose("mode", "plan");
     let turn = stage.turn_with("[[plan]]", |ask| {
-        assert_eq!(stage.cli, Cli::Claude, "{ask:#?}");
+        assert!(matches!(stage.cli, Cli::Claude | Cli::ClaudeAcp), "{ask:#?}");
         assert!(format!("{:?}", ask.body).contains("1. Look"), "{ask:#?}");
         Answer::allow(GrantScope::Once)
     });
     turn.completed().without_trouble();
-    if stage.cli == Cli::Claude {
+    if matches!(stage.cli, Cli::Claude | Cli::ClaudeAcp) {
         assert_eq!(turn.asks().len(), 1);
         turn.says("The plan came back:");
         assert_ne!(stage.option("mode").0, "plan");
@@ -203,7 +203,7 @@ pub fn sub_agent(stage: &mut Stage) {
     let turn = match stage.cli {
         // It goes on after the turn that started it.
         Cli::Codex => stage.wait_for_nested(turn),
-        Cli::OpenCode => {
+        Cli::OpenCode | Cli::ClaudeAcp => {
             let call = turn.tool();
             assert_eq!(call.status, ToolStatus::Completed, "{call:#?}");
             assert!(call.output.contains("The sub-agent is done."), "{call:#?}");
@@ -257,13 +257,13 @@ pub fn model_change(stage: &mut Stage) {
 pub fn mode_change(stage: &mut Stage) {
     let (before, choices) = stage.option("mode");
     let other = match stage.cli {
-        Cli::Claude => "acceptEdits",
+        Cli::Claude | Cli::ClaudeAcp => "acceptEdits",
         Cli::Gemini => "autoEdit",
         Cli::Codex | Cli::OpenCode => "plan",
     };
     assert!(choices.iter().any(|choice| choice == other), "{choices:?}");
     stage.choose("mode", other);
-    if matches!(stage.cli, Cli::Claude | Cli::Gemini) {
+    if matches!(stage.cli, Cli::Claude | Cli::ClaudeAcp | Cli::Gemini) {
         let turn = stage.turn("[[write]]");
         turn.completed().without_trouble();
         assert!(turn.asks().is_empty(), "{:#?}", turn.asks());
@@ -290,7 +290,7 @@ pub fn image(stage: &mut Stage) {
 
 pub fn slash_command(stage: &mut Stage) {
     let (command, words) = match stage.cli {
-        Cli::Claude => ("context", "Context Usage"),
+        Cli::Claude | Cli::ClaudeAcp => ("context", "Context Usage"),
         Cli::Codex => ("review", "Hello from the scripted model."),
         Cli::Gemini => ("memory show", "memory"),
         // It stands for a longer prompt; the marker is for the model.
