@@ -140,7 +140,7 @@ fn table(agents: &[AgentView], paint: Paint, width: Option<usize>, now: i64) -> 
                     Status::NeedsInput | Status::Stalled => paint.paint(Style::Yellow, &cell),
                     Status::Failed => paint.paint(Style::Red, &cell),
                     Status::Working | Status::Starting => paint.paint(Style::Green, &cell),
-                    Status::Idle | Status::Closed => paint.paint(Style::Dim, &cell),
+                    Status::Idle | Status::Queued | Status::Closed => paint.paint(Style::Dim, &cell),
                 },
                 _ => cell.as_str().into(),
             };

@@ -504,8 +504,13 @@ mod tests {
     #[test]
     fn what_its_turn_leaves_behind_is_told() {
         let mut scene = Scene::new(ALL);
-        scene.agent.turn =
-            Some(Turn { id: turn(1), started_at: Timestamp(0), interrupted: false, stalled: false });
+        scene.agent.turn = Some(Turn {
+            id: turn(1),
+            started_at: Timestamp(0),
+            interrupted: false,
+            stalled: false,
+            yielded: false,
+        });
         scene.happens(added(0, 1, false, tool(ToolStatus::Running)));
         scene.happens(AgentEvent::TurnEnded { outcome: TurnOutcome::Interrupted });
         assert_eq!(scene.shown(), "- read: a.rs (cut off)\n");
@@ -530,8 +535,13 @@ mod tests {
         let mut scene = Scene::new(ALL);
         let open = item(0, 1, false, tool(ToolStatus::Running));
         scene.agent.cursor.items = 1;
-        scene.agent.turn =
-            Some(Turn { id: turn(1), started_at: Timestamp(0), interrupted: false, stalled: false });
+        scene.agent.turn = Some(Turn {
+            id: turn(1),
+            started_at: Timestamp(0),
+            interrupted: false,
+            stalled: false,
+            yielded: false,
+        });
         assert!(!is_final(&open, Some(&scene.agent)));
         scene.agent.turn = None;
         assert!(is_final(&open, Some(&scene.agent)));

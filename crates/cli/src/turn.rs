@@ -150,7 +150,7 @@ impl Tracker {
             return Ok(match &agent.lifecycle {
                 Lifecycle::Failed(failure) => Some(End::Failed(failure.clone())),
                 Lifecycle::Closed { .. } => Some(End::Dropped),
-                Lifecycle::Starting | Lifecycle::Ready | Lifecycle::Resting => None,
+                Lifecycle::Queued | Lifecycle::Starting | Lifecycle::Ready | Lifecycle::Resting => None,
             });
         }
         // It was taken before this state: its turn is the current one, or over.

@@ -10,8 +10,8 @@ use consort_hub::feed::{Delivery, Subscription};
 use consort_hub::peer::{Peer, Speaker};
 use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
 use consort_model::{
-    Actor, AgentId, Availability, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary, Program,
-    Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
+    Actor, AgentId, Availability, Brief, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary,
+    Program, Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,6 +170,7 @@ impl Client {
                     relation,
                     permissions: new.permissions,
                     prompt: new.prompt.map(prompt),
+                    brief: Brief::default(),
                 };
                 let id = hub.create(Actor::Person, new).await.map_err(error_body)?;
                 self.view(id)

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Subject};
 use consort_model::{
-    Actor, AgentId, Answer, AskId, Availability, CreateAgent, Event, Item, ItemIndex, Login, PermissionMode,
-    Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId, RuleScope, State,
-    Status, decide,
+    Actor, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Login,
+    PermissionMode, Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId,
+    RuleScope, State, Status, decide,
 };
 use consort_runner::client;
 use consort_store::config::migrate::Imported;
@@ -48,6 +48,7 @@ pub struct NewAgent {
     pub relation: Relation,
     pub permissions: Option<PermissionMode>,
     pub prompt: Option<Prompt>,
+    pub brief: Brief,
 }
 
 /// Knows all agents and routes everything.
@@ -164,6 +165,7 @@ impl Hub {
             permissions: new.permissions.unwrap_or(profile.default_permissions),
             worktree: None,
             prompt: new.prompt,
+            brief: new.brief,
         };
         let id = request.id;
         self.run(move |state, at| match actor {
@@ -516,7 +518,9 @@ impl Hub {
                 closed.push(*agent);
             }
             match change {
-                AgentEvent::Created { record } => self.start_task(*agent, record.generation),
+                AgentEvent::Created { record } if record.wants_process() => {
+                    self.start_task(*agent, record.generation);
+                }
                 AgentEvent::Starting { generation, .. } => self.start_task(*agent, *generation),
                 AgentEvent::Closed | AgentEvent::Rested => ended.extend(self.take_task(*agent)),
                 _ => {}

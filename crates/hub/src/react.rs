@@ -36,7 +36,9 @@ pub async fn follow(hub: Weak<Hub>, mut feed: Subscription) {
 fn reaction(event: &Event) -> Option<(AgentId, Reaction)> {
     let Event::Agent { agent, change } = event else { return None };
     let reaction = match change {
-        AgentEvent::Created { record } => Reaction::Start { generation: record.generation },
+        AgentEvent::Created { record } if record.wants_process() => {
+            Reaction::Start { generation: record.generation }
+        }
         AgentEvent::Starting { generation, .. } => Reaction::Start { generation: *generation },
         AgentEvent::PromptQueued { .. } => Reaction::Deliver,
         _ => return None,

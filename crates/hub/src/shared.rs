@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use consort_drivers::McpServer;
-use consort_model::{Agent, AgentId, Event, Refusal, State, Timestamp};
+use consort_model::{Agent, AgentId, Event, Refusal, State, Timestamp, decide};
 use consort_store::{Change, CommitError, Committed, Store};
 
 use crate::profiles::Profiles;
@@ -18,6 +18,15 @@ pub const AGENT_MARK: &str = "CONSORT_AGENT_ID";
 
 /// A decision that can be made again if the store could not keep it the first time.
 pub type Decide = Arc<dyn Fn(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + Sync>;
+
+/// A decision with all that follows from it. Every change of the hub goes through this.
+pub fn whole(
+    state: &State,
+    at: Timestamp,
+    decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal>,
+) -> Result<Vec<Event>, Refusal> {
+    Ok(decide::consequences(state, decide(state, at)?, at))
+}
 
 /// What the hub and its agents' tasks share.
 pub struct Shared {
@@ -44,7 +53,7 @@ impl Shared {
         &self,
         decide: impl FnOnce(&State, Timestamp) -> Result<Vec<Event>, Refusal> + Send + 'static,
     ) -> Result<Committed, CommitError> {
-        self.store.commit(Change::new(decide)).await
+        self.store.commit(Change::new(move |state, at| whole(state, at, decide))).await
     }
 
     /// What a new process of an agent is given to reach its tools. The token is kept before it is told.

@@ -15,6 +15,7 @@ use crate::policy::PermissionMode;
 use crate::profile::{DriverKind, ProfileRevision};
 use crate::relation::Relation;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
+use crate::team::{Brief, Inquiry, Letter, Task, Wait};
 use crate::worktree::Worktree;
 
 /// One participant: one profile, one working directory, one conversation.
@@ -35,6 +36,12 @@ pub struct Agent {
     /// How it stands to its creator.
     #[serde(flatten)]
     pub relation: Relation,
+    /// What it was given beyond its profile.
+    #[serde(default, skip_serializing_if = "Brief::is_empty")]
+    pub brief: Brief,
+    /// How far its task is, for a sub-agent.
+    #[serde(default, skip_serializing_if = "Task::is_empty")]
+    pub task: Task,
     /// When it was created.
     pub created_at: Timestamp,
     /// Whether its process is there.
@@ -58,6 +65,18 @@ pub struct Agent {
     /// Prompts taken lately, so that the same prompt sent again is recognised.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub taken: VecDeque<PromptId>,
+    /// Messages in the queue that it was shown before their turn; whether the daemon that showed them is still the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shown: BTreeMap<PromptId, bool>,
+    /// The last messages from other agents, oldest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub letters: VecDeque<Letter>,
+    /// What other agents want to know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inquiries: Vec<Inquiry>,
+    /// The calls in which it waits for other agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
     /// Its open approvals and questions, oldest first.
     pub asks: Vec<Ask>,
     /// The agent's own session.
@@ -145,6 +164,8 @@ pub struct Writing {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Lifecycle {
+    /// A sub-agent past the limit: it is started when another one is done.
+    Queued,
     /// Its process is being started, or its session opened.
     Starting,
     /// Its session takes prompts.
@@ -194,6 +215,9 @@ pub struct Turn {
     /// Whether there was no sign of life for too long.
     #[serde(default)]
     pub stalled: bool,
+    /// Whether it gave its task's result in this turn, which ends it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub yielded: bool,
 }
 
 /// How a turn ended.
@@ -243,12 +267,16 @@ pub enum PromptOrigin {
         /// Which one.
         agent: AgentId,
     },
+    /// Consort itself: a reminder.
+    Consort,
 }
 
 /// What an agent is doing, for people and for other agents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
+    /// It waits until another sub-agent is done.
+    Queued,
     /// Its process or session is being started.
     Starting,
     /// It waits for a prompt.
@@ -269,6 +297,7 @@ impl Status {
     /// The words for people.
     pub fn words(self) -> &'static str {
         match self {
+            Self::Queued => "queued",
             Self::Starting => "starting",
             Self::Idle => "idle",
             Self::Working => "working",
@@ -287,6 +316,7 @@ impl Agent {
             Lifecycle::Closed { .. } => Status::Closed,
             Lifecycle::Failed(_) => Status::Failed,
             _ if !self.asks.is_empty() => Status::NeedsInput,
+            Lifecycle::Queued => Status::Queued,
             Lifecycle::Starting => Status::Starting,
             Lifecycle::Ready | Lifecycle::Resting => match &self.turn {
                 None => Status::Idle,

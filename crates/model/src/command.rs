@@ -9,6 +9,7 @@ use crate::ids::{AgentId, ProfileId};
 use crate::policy::PermissionMode;
 use crate::profile::DriverKind;
 use crate::relation::Relation;
+use crate::team::Brief;
 use crate::worktree::Worktree;
 
 /// Who gives a command. It follows from the connection or token, never from an argument.
@@ -55,6 +56,9 @@ pub struct CreateAgent {
     /// The first prompt.
     #[serde(default)]
     pub prompt: Option<Prompt>,
+    /// What it is given beyond its profile.
+    #[serde(default)]
+    pub brief: Brief,
 }
 
 /// Why a command is refused. The text is for the one who asked and says what to do.
@@ -133,6 +137,27 @@ pub enum Refusal {
         limit: u32,
         /// Of what.
         what: String,
+    },
+    /// So much was said that more would be a loop.
+    #[error(
+        "{limit} messages went between you and `{name}` in the last {minutes} minutes; if nothing is left to decide, end \
+         your turn without another message, else put all you still need into one message later"
+    )]
+    TooManyMessages {
+        /// The limit.
+        limit: u32,
+        /// The other agent.
+        name: String,
+        /// How long is looked back.
+        minutes: u32,
+    },
+    /// A budget is used up.
+    #[error(
+        "{budget} is used up; go on without more sub-agents, or ask the person to raise it in config.toml"
+    )]
+    BudgetSpent {
+        /// Which one.
+        budget: String,
     },
     /// Companions have no companions or sub-agents of their own.
     #[error("a companion cannot have companions; ask its owner to create one")]

@@ -1,13 +1,28 @@
 //! Decisions about the team: a command and the state go in, events or a [`Refusal`] come out.
 //!
 //! Every check stands here and comes before any side effect, so a refused command leaves nothing behind. What an
-//! agent's process must be told follows from the events and is the hub's business.
+//! agent's process must be told follows from the events and is the hub's business. What events lead to by themselves,
+//! such as the message about a task that ended, [`consequences`] adds to those of any decision.
 
+mod consequences;
+mod messages;
 mod rules;
+mod tasks;
 mod tools;
 
+pub use consequences::consequences;
+pub use messages::{
+    MAX_MESSAGE, answerable, begin_wait, end_wait, find_visible, hand_out, inquire, is_there, may_interrupt,
+    may_see, reopen_calls, send_message, show_messages, visible,
+};
 pub use rules::{add_rule, granted, remove_rule};
+pub use tasks::{
+    AfterTurn, Running, after_turn, has_open_task, holds_slot, result_text, settle_task, stop_at_time,
+    stop_task, time_is_up_at, yield_to_parent,
+};
 pub use tools::{connect_tools, create_for, may_create, may_interrupt, set_note, stricter};
+
+use messages::parked;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +40,7 @@ use crate::profile::DriverKind;
 use crate::relation::{Relation, TaskResult};
 use crate::signal::Signal;
 use crate::state::State;
+use crate::team::{Awaited, Report};
 use crate::transcript::Writer;
 
 /// Longest name an agent may have, in characters.
@@ -49,6 +65,10 @@ pub fn create(
     };
     let relation = request.relation.without_result();
     check_relation(state, actor, &relation)?;
+    let waits = match relation.parent() {
+        Some(parent) => must_queue(state, parent)?,
+        None => false,
+    };
     if let Some(prompt) = &request.prompt {
         check_not_empty(&prompt.text, prompt)?;
     }
@@ -64,9 +84,11 @@ pub fn create(
         cwd: request.cwd.clone(),
         created_by: actor.agent(),
         relation,
+        brief: request.brief.clone(),
+        task: Default::default(),
         created_at: at,
-        lifecycle: Lifecycle::Starting,
-        generation: 1,
+        lifecycle: if waits { Lifecycle::Queued } else { Lifecycle::Starting },
+        generation: u32::from(!waits),
         profile_revision: Some(profile.revision.clone()),
         crashes: vec![],
         permissions: request.permissions,
@@ -74,6 +96,10 @@ pub fn create(
         last_outcome: None,
         queue: request.prompt.clone().into_iter().collect(),
         taken: Default::default(),
+        shown: Default::default(),
+        letters: Default::default(),
+        inquiries: vec![],
+        waits: vec![],
         asks: vec![],
         session: None,
         fork: None,
@@ -115,6 +141,7 @@ pub fn fork(
         permissions: agent.permissions,
         worktree: None,
         prompt,
+        brief: agent.brief.clone(),
     };
     let mut events = create(state, Actor::Person, &request, at)?;
     if let Some(Event::Agent { change: AgentEvent::Created { record }, .. }) = events.first_mut() {
@@ -164,28 +191,43 @@ fn check_relation(state: &State, actor: Actor, relation: &Relation) -> Result<()
             if depth(state, *parent) >= limits.subagent_depth {
                 return reached(limits.subagent_depth, "how deep sub-agents may nest");
             }
-            let unsettled = |agent: &&Agent| holds_slot(agent);
-            let all = state.agents.values().filter(unsettled).count();
-            let of_parent = state
-                .agents
-                .values()
-                .filter(unsettled)
-                .filter(|a| a.relation.parent() == Some(*parent))
-                .count();
-            if of_parent >= limits.subagents_per_parent as usize {
-                return reached(limits.subagents_per_parent, "unfinished sub-agents of one agent");
+            if actor.agent().is_some() {
+                tasks::check_not_stopped(creator)?;
             }
-            if all >= limits.subagents_total as usize {
-                return reached(limits.subagents_total, "unfinished sub-agents in all");
-            }
-            Ok(())
+            tasks::check_budget(state, *parent)
         }
     }
 }
 
-/// Whether it is a sub-agent whose task is not over. A finished one frees its slot.
-pub fn holds_slot(agent: &Agent) -> bool {
-    matches!(agent.relation, Relation::SubAgent { result: None, .. }) && !agent.is_closed()
+/// Whether a new sub-agent has to wait for a slot; refused where too many wait already. Who waits longer comes first.
+fn must_queue(state: &State, parent: AgentId) -> Result<bool, Refusal> {
+    let queued = state.agents.values().filter(|agent| agent.lifecycle == Lifecycle::Queued).count();
+    let running = Running::count(state.agents.values());
+    if running.has_room(parent, &state.limits) {
+        return Ok(false);
+    }
+    if queued >= state.limits.subagents_queued as usize {
+        let limit = state.limits.subagents_queued;
+        return Err(Refusal::LimitReached { limit, what: "sub-agents that wait to be started".to_owned() });
+    }
+    Ok(true)
+}
+
+/// The sub-agents of an agent, closed ones too.
+fn children<'a>(agents: impl Iterator<Item = &'a Agent>, parent: AgentId) -> impl Iterator<Item = &'a Agent> {
+    agents.filter(move |agent| agent.relation.parent() == Some(parent))
+}
+
+/// The agent at the top of the sub-agents that this one belongs to; itself if it is none.
+fn top_of<'a>(agent: impl Fn(AgentId) -> Option<&'a Agent>, id: AgentId) -> AgentId {
+    let mut top = id;
+    let mut seen = BTreeSet::from([id]);
+    while let Some(parent) =
+        agent(top).and_then(|agent| agent.relation.parent()).filter(|id| seen.insert(*id))
+    {
+        top = parent;
+    }
+    top
 }
 
 /// How many parents stand above an agent.
@@ -252,9 +294,15 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
     if agent.knows_prompt(prompt.id) {
         return Ok(vec![]);
     }
+    check_recipient(state, agent, prompt)?;
+    Ok(queue(state, agent, prompt.clone()))
+}
+
+/// Whether an agent takes one more prompt.
+fn check_recipient(state: &State, agent: &Agent, prompt: &Prompt) -> Result<(), Refusal> {
     check_open(agent)?;
     check_profile(state, agent)?;
-    if let Lifecycle::Failed(Failure { parked: true, .. }) = agent.lifecycle {
+    if parked(agent) {
         return Err(Refusal::Parked { name: agent.name.clone() });
     }
     check_not_empty(&prompt.text, prompt)?;
@@ -264,13 +312,13 @@ pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, R
             what: format!("prompts waiting for `{}`", agent.name),
         });
     }
-    Ok(queue(state, agent, prompt.clone()))
+    Ok(())
 }
 
 /// Puts a prompt into the queue, and starts a process for it where there is none.
 fn queue(state: &State, agent: &Agent, prompt: Prompt) -> Vec<Event> {
     let mut events = vec![Event::of(agent.id, AgentEvent::PromptQueued { prompt })];
-    if !agent.wants_process() {
+    if !agent.wants_process() && agent.lifecycle != Lifecycle::Queued {
         events.push(Event::of(agent.id, start(state, agent, &agent.profile)));
     }
     events
@@ -317,8 +365,8 @@ pub fn edit_queued(
 /// How many prompts at the front of the queue make the next turn: one from a person, or all agents' messages up to
 /// the next one from a person.
 pub fn next_delivery(agent: &Agent) -> usize {
-    let from_agent = |prompt: &&Prompt| matches!(prompt.origin, PromptOrigin::Agent { .. });
-    let messages = agent.queue.iter().take_while(from_agent).count();
+    let by_person = |prompt: &&Prompt| prompt.origin == PromptOrigin::Person;
+    let messages = agent.queue.iter().take_while(|prompt| !by_person(prompt)).count();
     if messages > 0 { messages } else { agent.queue.len().min(1) }
 }
 
@@ -359,10 +407,13 @@ fn descendants(state: &State, id: AgentId, link: impl Fn(&Agent) -> Option<Agent
     found
 }
 
-/// What an interrupt does to one agent: its turn is told to stop, and an agent that is still being started loses the
-/// prompts it was started for.
+/// What an interrupt does to one agent: its turn is told to stop, an agent that is still being started loses the
+/// prompts it was started for, and a sub-agent that waits for a slot is closed.
 pub fn interrupt(agent: &Agent) -> Vec<AgentEvent> {
     match (&agent.lifecycle, &agent.turn) {
+        (Lifecycle::Queued, _) => {
+            vec![AgentEvent::TaskSettled { result: TaskResult::Closed }, AgentEvent::Closed]
+        }
         (Lifecycle::Starting, _) => {
             agent.queue.iter().map(|prompt| AgentEvent::PromptDropped { prompt: prompt.id }).collect()
         }
@@ -383,8 +434,51 @@ pub fn may_close(state: &State, actor: Actor, id: AgentId) -> Result<(), Refusal
     }
 }
 
+/// What an interrupt of `id` does by itself, before the processes that it reaches are told: sub-agents that wait for a
+/// slot are closed, and the parent of a sub-agent that another one interrupted learns of it.
+pub fn interrupt_team(
+    state: &State,
+    actor: Actor,
+    id: AgentId,
+    message: PromptId,
+    at: Timestamp,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    for target in interrupt_targets(state, id) {
+        let Some(agent) = state.agents.get(&target) else { continue };
+        if agent.lifecycle != Lifecycle::Queued {
+            continue;
+        }
+        // The parent is interrupted as well, unless the interrupt begins here.
+        if target != id {
+            events.push(Event::of(target, AgentEvent::TaskReported { report: Report::Made }));
+        }
+        events.extend(interrupt(agent).into_iter().map(|change| Event::of(target, change)));
+    }
+    let Some(agent) = state.agents.get(&id).filter(|agent| has_open_task(agent)) else { return events };
+    let parent = agent.relation.parent().filter(|parent| actor.agent() != Some(*parent));
+    let waits = |parent: &&Agent| {
+        parent.waits.iter().any(|wait| wait.on.contains(&Awaited::Agent { agent: id })) || parent.is_closed()
+    };
+    let parent = parent.and_then(|parent| state.agents.get(&parent)).filter(|parent| !waits(parent));
+    if let (Some(parent), Some(_)) = (parent, &agent.turn) {
+        let text = format!(
+            "Sub-agent `{}` was interrupted and waits for a person to go on with it; it has given no result yet.",
+            agent.name
+        );
+        let origin = PromptOrigin::Agent { agent: id };
+        let prompt = Prompt { id: message, origin, text, attachments: vec![], at };
+        if parked(parent) || !state.has_profile(&parent.profile) {
+            events.push(Event::of(parent.id, AgentEvent::PromptQueued { prompt }));
+        } else {
+            events.extend(queue(state, parent, prompt));
+        }
+    }
+    events
+}
+
 /// Closes an agent with all that is bound to it: companions and sub-agents first, at every depth. Closing a closed
-/// agent changes nothing. A parent whose unfinished sub-agent is closed by another is woken; one that closed it itself
+/// agent changes nothing. A parent whose unfinished sub-agent is closed by another learns of it; one that closed it itself
 /// knows.
 pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
     may_close(state, actor, id)?;
@@ -398,16 +492,14 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
         }
         let mut writer = Writer::new(agent, at);
         writer.end_process(TurnOutcome::Interrupted);
-        if holds_slot(agent) {
+        if has_open_task(agent) {
+            if actor.agent().is_some() && agent.relation.parent() == actor.agent() {
+                writer.push(AgentEvent::TaskReported { report: Report::Made });
+            }
             writer.push(AgentEvent::TaskSettled { result: TaskResult::Closed });
         }
         writer.push(AgentEvent::Closed);
         events.extend(writer.finish().into_iter().map(|change| Event::of(id, change)));
-    }
-    // Everything else that closes is below `id`, so its parent alone can be left to wake.
-    if state.agent(id)?.relation.parent() != actor.agent() {
-        // A task ends once, so the child's own id names the message about it.
-        events.extend(wake_parent(state, id, &TaskResult::Closed, PromptId::new(id.uuid()), at));
     }
     Ok(events)
 }
@@ -416,7 +508,7 @@ pub fn close(state: &State, actor: Actor, id: AgentId, at: Timestamp) -> Result<
 pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
     check_profile(state, agent)?;
-    if agent.wants_process() || matches!(agent.lifecycle, Lifecycle::Resting) {
+    if agent.wants_process() || matches!(agent.lifecycle, Lifecycle::Resting | Lifecycle::Queued) {
         return Err(Refusal::WrongStatus {
             name: agent.name.clone(),
             status: agent.status().words().to_owned(),
@@ -448,6 +540,13 @@ pub fn reopen(state: &State, id: AgentId) -> Result<Vec<Event>, Refusal> {
 pub fn restart(state: &State, id: AgentId, at: Timestamp) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
     check_open(agent)?;
+    if agent.lifecycle == Lifecycle::Queued {
+        return Err(Refusal::WrongStatus {
+            name: agent.name.clone(),
+            status: agent.status().words().to_owned(),
+            action: "restarted".to_owned(),
+        });
+    }
     check_profile(state, agent)?;
     Ok(start_anew(state, agent, &agent.profile, vec![], at))
 }
@@ -470,8 +569,8 @@ pub fn rebind(state: &State, id: AgentId, profile: &ProfileId, at: Timestamp) ->
         return Ok(vec![]);
     }
     let rebound = AgentEvent::Rebound { profile: profile.clone(), driver: new.driver };
-    let parked = matches!(agent.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
-    let waits = !agent.queue.is_empty() && !agent.is_closed() && !parked;
+    let may_start = !agent.is_closed() && !parked(agent) && agent.lifecycle != Lifecycle::Queued;
+    let waits = !agent.queue.is_empty() && may_start;
     if agent.wants_process() || waits {
         return Ok(start_anew(state, agent, profile, vec![rebound], at));
     }
@@ -521,8 +620,7 @@ pub fn rest(agent: &Agent, at: Timestamp) -> Vec<AgentEvent> {
     writer.finish()
 }
 
-/// A process ended that should not have, or could not be started. `last` is what it said last. Where this settles a
-/// sub-agent's task, the caller also commits what [`wake_parent`] says.
+/// A process ended that should not have, or could not be started. `last` is what it said last.
 pub fn fail(
     agent: &Agent,
     last: &[Signal],
@@ -542,7 +640,7 @@ pub fn fail(
     }
     writer.end_process(TurnOutcome::Failed { message: failure.message.clone() });
     writer.notice(NoticeLevel::Error, failure.message.clone());
-    if holds_slot(agent) {
+    if has_open_task(agent) {
         writer
             .push(AgentEvent::TaskSettled { result: TaskResult::Failed { reason: failure.message.clone() } });
     }
@@ -626,71 +724,6 @@ pub fn answer(
         writer.finish().into_iter().map(|change| Event::of(agent.id, change)).collect();
     events.extend(rule.map(|rule| Event::RuleAdded { rule }));
     Ok(events)
-}
-
-/// Ends a sub-agent's task with its result and wakes the parent with it. A task that is over stays as it is.
-pub fn settle_task(
-    state: &State,
-    child: AgentId,
-    result: TaskResult,
-    prompt: PromptId,
-    at: Timestamp,
-) -> Result<Vec<Event>, Refusal> {
-    if !holds_slot(state.agent(child)?) {
-        return Ok(vec![]);
-    }
-    let woken = wake_parent(state, child, &result, prompt, at);
-    let mut events = vec![Event::of(child, AgentEvent::TaskSettled { result })];
-    events.extend(woken);
-    Ok(events)
-}
-
-/// Wakes the parent of a sub-agent whose task ends with `result`. `state` is the one before the task is settled: for
-/// anything but an unfinished sub-agent there is nobody to wake. `prompt` becomes the id of the message.
-pub fn wake_parent(
-    state: &State,
-    child: AgentId,
-    result: &TaskResult,
-    prompt: PromptId,
-    at: Timestamp,
-) -> Vec<Event> {
-    tell_parent(state, child, prompt, at, |name| match result {
-        TaskResult::Yielded { text } => format!("Sub-agent {name} is done:\n{text}"),
-        TaskResult::Failed { reason } => format!("Sub-agent {name} failed: {reason}"),
-        TaskResult::Closed => format!("Sub-agent {name} was closed before it gave a result."),
-    })
-}
-
-/// Wakes the parent of an unfinished sub-agent that waits for a person to settle `ask`. The parent cannot answer it; it
-/// learns why nothing comes.
-pub fn wake_parent_of_waiting(state: &State, child: AgentId, ask: &Ask, at: Timestamp) -> Vec<Event> {
-    // It is asked once, so the ask's own id names the message about it.
-    tell_parent(state, child, PromptId::new(ask.id.uuid()), at, |name| {
-        format!("Sub-agent {name} is waiting for a person: {}", ask.title)
-    })
-}
-
-/// Queues a message from a sub-agent's life for its parent. The limit on waiting prompts is for those who send: a
-/// result is never lost to it. A parent that cannot be started keeps the message until it is reopened or rebound.
-fn tell_parent(
-    state: &State,
-    child: AgentId,
-    prompt: PromptId,
-    at: Timestamp,
-    text: impl FnOnce(&str) -> String,
-) -> Vec<Event> {
-    let Some(agent) = state.agents.get(&child).filter(|agent| holds_slot(agent)) else { return vec![] };
-    let parent = agent.relation.parent().and_then(|parent| state.agents.get(&parent));
-    let Some(parent) = parent.filter(|parent| !parent.is_closed() && !parent.knows_prompt(prompt)) else {
-        return vec![];
-    };
-    let origin = PromptOrigin::Agent { agent: child };
-    let prompt = Prompt { id: prompt, origin, text: text(&agent.name), attachments: vec![], at };
-    let parked = matches!(parent.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
-    if parked || !state.has_profile(&parent.profile) {
-        return vec![Event::of(parent.id, AgentEvent::PromptQueued { prompt })];
-    }
-    queue(state, parent, prompt)
 }
 
 /// Whether the agent still has its profile.

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Failure, Prompt, TurnOutcome};
 use crate::ask::{Ask, Settlement};
-use crate::ids::{AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, TurnId};
+use crate::ids::{AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, TurnId, WaitId};
 use crate::item::{Item, ItemBody, PlanEntry};
 use crate::policy::{PermissionMode, Rule};
 use crate::profile::{DriverKind, ProfileRevision, ProfileSummary};
 use crate::relation::TaskResult;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
+use crate::team::{Report, Wait};
 use crate::worktree::Worktree;
 
 /// An event with its number and time. Numbers grow by one and are never reused, over restarts too.
@@ -227,6 +228,61 @@ pub enum AgentEvent {
     TaskSettled {
         /// How.
         result: TaskResult,
+    },
+    /// It was reminded to give its task's result.
+    TaskReminded,
+    /// How far its task's result has come to the parent changed.
+    TaskReported {
+        /// How far.
+        report: Report,
+    },
+    /// It waits for others in a call.
+    WaitBegan {
+        /// The call.
+        wait: Wait,
+    },
+    /// It waits no more in that call.
+    WaitEnded {
+        /// Which call.
+        wait: WaitId,
+    },
+    /// Another agent wants to know what it says to a message that waits.
+    Inquired {
+        /// Which message.
+        prompt: PromptId,
+        /// Who wants to know.
+        by: AgentId,
+    },
+    /// What came of an inquiry is known.
+    Answered {
+        /// Which message.
+        prompt: PromptId,
+        /// What came of it.
+        text: String,
+    },
+    /// How far an answer has come to the one who wanted it changed.
+    AnswerReported {
+        /// To which message.
+        prompt: PromptId,
+        /// How far.
+        report: Report,
+    },
+    /// It was shown messages of its queue before their turn.
+    MessagesShown {
+        /// Which ones.
+        prompts: Vec<PromptId>,
+        /// Whether the daemon that showed them is still the same.
+        certain: bool,
+    },
+    /// It may not have seen messages that it was shown: they wait for their turn again.
+    MessagesHidden {
+        /// Which ones.
+        prompts: Vec<PromptId>,
+    },
+    /// It has seen messages of its queue before their turn, which they need no more.
+    MessagesRead {
+        /// Which ones.
+        prompts: Vec<PromptId>,
     },
 }
 

@@ -102,6 +102,10 @@ uuid_id!(
     RuleId
 );
 uuid_id!(
+    /// One call in which an agent waits for others.
+    WaitId
+);
+uuid_id!(
     /// One workspace.
     WorkspaceId
 );

@@ -24,6 +24,7 @@ pub mod relation;
 pub mod session;
 pub mod signal;
 pub mod state;
+pub mod team;
 pub mod transcript;
 pub mod visibility;
 pub mod worktree;
@@ -35,7 +36,8 @@ pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Questi
 pub use command::{Actor, CreateAgent, Refusal};
 pub use event::{Event, Stamped};
 pub use ids::{
-    AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, ToolCallId, TurnId, WorkspaceId,
+    AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, ToolCallId, TurnId, WaitId,
+    WorkspaceId,
 };
 pub use item::{
     Attachment, Diff, Item, ItemBody, NoticeLevel, PlanEntry, PlanStatus, ToolCall, ToolKind, ToolStatus,
@@ -47,10 +49,11 @@ pub use profile::{
     RevisionKey, SandboxMode,
 };
 pub use program::{Login, Program, Support};
-pub use relation::Relation;
+pub use relation::{Relation, TaskResult};
 pub use session::{Choice, SessionInfo, SessionOption, SlashCommand, Usage};
 pub use signal::Signal;
 pub use state::State;
+pub use team::{Awaited, Brief, Letter, LetterState, Report, Wait};
 
 /// The version of everything this crate serialises. A reader refuses what is newer than itself.
 pub const MODEL_VERSION: u32 = 1;

@@ -31,6 +31,14 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// How its task ended, for a sub-agent that is done with it.
+    pub fn result(&self) -> Option<&TaskResult> {
+        match self {
+            Self::SubAgent { result, .. } => result.as_ref(),
+            Self::Primary | Self::Companion { .. } => None,
+        }
+    }
+
     /// The owner, for a companion.
     pub fn owner(&self) -> Option<AgentId> {
         match self {
@@ -69,8 +77,16 @@ impl Relation {
 pub enum TaskResult {
     /// It gave a result.
     Yielded {
-        /// The result.
+        /// The result; of a long one the head and the tail.
         text: String,
+        /// Where all of a long one is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+    },
+    /// It was stopped at a limit.
+    Stopped {
+        /// Which one, in one sentence.
+        reason: String,
     },
     /// Its process failed.
     Failed {

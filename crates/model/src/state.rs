@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, Lifecycle, TeamTools, Turn, Writing};
+use crate::agent::{Agent, Lifecycle, PromptOrigin, TeamTools, Turn, Writing};
 use crate::ask::Ask;
 use crate::command::Refusal;
 use crate::event::{AgentEvent, Event, Stamped};
-use crate::ids::{AgentId, ProfileId, RuleId, Timestamp};
+use crate::ids::{AgentId, ProfileId, PromptId, RuleId, Timestamp};
 use crate::item::ItemBody;
 use crate::limits::Limits;
 use crate::policy::Rule;
 use crate::profile::ProfileSummary;
-use crate::relation::Relation;
+use crate::relation::{Relation, TaskResult};
+use crate::team::{Inquiry, Letter, LetterState, REMEMBERED_LETTERS, Report};
 
 /// How many taken prompts an agent remembers, to recognise one that is sent again.
 const REMEMBERED_PROMPTS: usize = 64;
@@ -136,6 +137,14 @@ fn one_or_open<'a>(agents: &[&'a Agent]) -> Option<&'a Agent> {
 impl Agent {
     /// Takes in one event of this agent. Also run by a client that holds one agent without the rest.
     pub fn apply(&mut self, change: &AgentEvent, at: Timestamp) {
+        self.follow(change, at);
+        if !change.is_transcript() && self.relation.parent().is_some() {
+            let works = self.relation.result().is_none() && self.turn.is_some() && self.asks.is_empty();
+            self.task.keep_time(works, at);
+        }
+    }
+
+    fn follow(&mut self, change: &AgentEvent, at: Timestamp) {
         match change {
             AgentEvent::Created { record } => self.clone_from(record),
             AgentEvent::Renamed { name } => self.name.clone_from(name),
@@ -157,32 +166,56 @@ impl Agent {
             AgentEvent::Rested => {
                 self.lifecycle = Lifecycle::Resting;
                 self.turn = None;
+                self.waits.clear();
             }
             AgentEvent::Failed { failure } => {
                 self.crashes.retain(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS);
                 self.crashes.push(at);
                 self.lifecycle = Lifecycle::Failed(failure.clone());
                 self.turn = None;
+                self.waits.clear();
             }
             AgentEvent::Closed => {
                 self.lifecycle = Lifecycle::Closed { at };
                 self.turn = None;
                 self.crashes.clear();
+                self.waits.clear();
                 self.options.clear();
                 self.commands.clear();
             }
-            AgentEvent::PromptQueued { prompt } => self.queue.push_back(prompt.clone()),
+            AgentEvent::PromptQueued { prompt } => {
+                if let PromptOrigin::Agent { agent } = prompt.origin {
+                    self.letters.push_back(Letter::new(prompt.id, agent, at, &prompt.text));
+                    if self.letters.len() > REMEMBERED_LETTERS {
+                        self.letters.pop_front();
+                    }
+                }
+                self.queue.push_back(prompt.clone());
+            }
             AgentEvent::PromptEdited { prompt, text } => {
                 if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.id == *prompt) {
                     waiting.text.clone_from(text);
                 }
             }
-            AgentEvent::PromptDropped { prompt } => self.take(*prompt),
+            AgentEvent::PromptDropped { prompt } => {
+                self.take(*prompt);
+                self.mark_letters(|letter| letter.prompt == *prompt, LetterState::Dropped);
+            }
             AgentEvent::TurnStarted { turn, prompts } => {
                 for prompt in prompts {
                     self.take(*prompt);
                 }
-                self.turn = Some(Turn { id: *turn, started_at: at, interrupted: false, stalled: false });
+                self.mark_letters(|letter| prompts.contains(&letter.prompt), LetterState::Delivered);
+                for inquiry in self.inquiries.iter_mut().filter(|inquiry| prompts.contains(&inquiry.prompt)) {
+                    inquiry.turn = Some(*turn);
+                }
+                self.turn = Some(Turn {
+                    id: *turn,
+                    started_at: at,
+                    interrupted: false,
+                    stalled: false,
+                    yielded: false,
+                });
                 self.cursor.tools.clear();
                 self.cursor.plan = None;
             }
@@ -198,6 +231,8 @@ impl Agent {
             }
             AgentEvent::TurnEnded { outcome } => {
                 self.turn = None;
+                self.waits.clear();
+                self.mark_letters(|letter| letter.state == LetterState::Delivered, LetterState::Read);
                 self.last_outcome = Some(outcome.clone());
                 if self.team_tools == TeamTools::Unknown {
                     self.team_tools = TeamTools::Missing;
@@ -221,6 +256,45 @@ impl Agent {
                 if let Relation::SubAgent { result: slot, .. } = &mut self.relation {
                     *slot = Some(result.clone());
                 }
+                if let (TaskResult::Yielded { .. }, Some(turn)) = (result, &mut self.turn) {
+                    turn.yielded = true;
+                }
+            }
+            AgentEvent::TaskReminded => self.task.reminded = true,
+            AgentEvent::TaskReported { report } => self.task.report = *report,
+            AgentEvent::WaitBegan { wait } => self.waits.push(wait.clone()),
+            AgentEvent::WaitEnded { wait } => self.waits.retain(|open| open.id != *wait),
+            AgentEvent::Inquired { prompt, by } => self.inquiries.push(Inquiry {
+                prompt: *prompt,
+                by: *by,
+                turn: None,
+                answer: None,
+                report: Report::Due,
+            }),
+            AgentEvent::Answered { prompt, text } => {
+                if let Some(inquiry) = self.inquiry(*prompt) {
+                    inquiry.answer = Some(text.clone());
+                }
+            }
+            AgentEvent::AnswerReported { prompt, report: Report::Made } => {
+                self.inquiries.retain(|inquiry| inquiry.prompt != *prompt);
+            }
+            AgentEvent::AnswerReported { prompt, report } => {
+                if let Some(inquiry) = self.inquiry(*prompt) {
+                    inquiry.report = *report;
+                }
+            }
+            AgentEvent::MessagesShown { prompts, certain } => {
+                self.shown.extend(prompts.iter().map(|prompt| (*prompt, *certain)));
+            }
+            AgentEvent::MessagesHidden { prompts } => {
+                self.shown.retain(|shown, _| !prompts.contains(shown));
+            }
+            AgentEvent::MessagesRead { prompts } => {
+                for prompt in prompts {
+                    self.take(*prompt);
+                }
+                self.mark_letters(|letter| prompts.contains(&letter.prompt), LetterState::Read);
             }
             AgentEvent::ItemAdded { .. }
             | AgentEvent::ItemChanged { .. }
@@ -229,8 +303,17 @@ impl Agent {
         }
     }
 
+    fn inquiry(&mut self, prompt: PromptId) -> Option<&mut Inquiry> {
+        self.inquiries.iter_mut().find(|inquiry| inquiry.prompt == prompt)
+    }
+
+    fn mark_letters(&mut self, of: impl Fn(&Letter) -> bool, state: LetterState) {
+        self.letters.iter_mut().filter(|letter| of(letter)).for_each(|letter| letter.state = state);
+    }
+
     /// Takes a prompt out of the queue and remembers it.
-    fn take(&mut self, prompt: crate::ids::PromptId) {
+    fn take(&mut self, prompt: PromptId) {
+        self.shown.remove(&prompt);
         self.queue.retain(|waiting| waiting.id != prompt);
         self.taken.push_back(prompt);
         if self.taken.len() > REMEMBERED_PROMPTS {

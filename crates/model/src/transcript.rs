@@ -29,6 +29,8 @@ pub struct Writer {
     usage: Usage,
     cursor: Cursor,
     turn: Option<TurnId>,
+    /// Whether the agent gave its task's result in this turn: its end is then as it should be.
+    yielded: bool,
     asks: Vec<Ask>,
     at: Timestamp,
     events: Vec<AgentEvent>,
@@ -41,6 +43,7 @@ impl Writer {
             usage: agent.usage,
             cursor: agent.cursor.clone(),
             turn: agent.turn.as_ref().map(|turn| turn.id),
+            yielded: agent.turn.as_ref().is_some_and(|turn| turn.yielded),
             asks: agent.asks.clone(),
             at,
             events: Vec::new(),
@@ -133,8 +136,11 @@ impl Writer {
             Signal::TurnEnded(outcome) => {
                 self.end_text();
                 self.settle_all(SettledBy::Cancelled);
+                let cut_off = self.yielded && outcome == TurnOutcome::Interrupted;
+                let outcome = if cut_off { TurnOutcome::Completed } else { outcome };
                 self.push(AgentEvent::TurnEnded { outcome });
                 self.turn = None;
+                self.yielded = false;
             }
             Signal::Permissions(permissions) => self.push(AgentEvent::PermissionsChanged { permissions }),
             Signal::Notice { level, text } => self.notice(level, text),

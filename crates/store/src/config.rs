@@ -181,6 +181,11 @@ fn limits(section: &Section<'_>) -> Result<Limits, Problem> {
         subagent_depth: section.count("subagent_depth")?.unwrap_or(default.subagent_depth),
         subagents_per_parent: section.count("subagents_per_parent")?.unwrap_or(default.subagents_per_parent),
         subagents_total: section.count("subagents_total")?.unwrap_or(default.subagents_total),
+        subagents_queued: section.count("subagents_queued")?.unwrap_or(default.subagents_queued),
+        subagent_seconds: section.count("subagent_seconds")?.unwrap_or(default.subagent_seconds),
+        tree_tokens: section.count("tree_tokens")?.unwrap_or(default.tree_tokens),
+        tree_cents: section.count("tree_cents")?.unwrap_or(default.tree_cents),
+        messages_between_two: section.count("messages_between_two")?.unwrap_or(default.messages_between_two),
         queued_prompts: section.count("queued_prompts")?.unwrap_or(default.queued_prompts),
         crashes_before_parking: section
             .count("crashes_before_parking")?

@@ -165,7 +165,7 @@ fn come_to_rest(client: &Client) -> Vec<String> {
 /// The agents that have something to do, and what.
 fn unrest(state: &State) -> Vec<String> {
     let waits = |agent: &&consort_model::Agent| match agent.lifecycle {
-        Lifecycle::Starting => true,
+        Lifecycle::Queued | Lifecycle::Starting => true,
         Lifecycle::Ready => agent.turn.is_some() || !agent.queue.is_empty() || !agent.asks.is_empty(),
         Lifecycle::Resting | Lifecycle::Failed(_) | Lifecycle::Closed { .. } => false,
     };

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consort_drivers::{Driver, Output};
-use consort_model::relation::TaskResult;
-use consort_model::{AgentId, Failure, PromptId, Signal, State, Timestamp, decide};
+use consort_model::{AgentId, Failure, Signal, State, Timestamp, decide};
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, Record, RecordBody, Stop, Welcome};
 use consort_runner::spec::StopLimits;
@@ -190,12 +189,7 @@ async fn settle(shared: &Shared, id: AgentId, generation: u32, last: Vec<Signal>
         let fresh = &mut Uuid::now_v7;
         if let (Some(agent), Some(failure)) = (current(state, id, generation), &failure) {
             let failure = Failure { at, ..failure.clone() };
-            let result = TaskResult::Failed { reason: failure.message.clone() };
-            let mut events = of(id, decide::fail(agent, &last, failure, &state.limits, at, fresh));
-            if decide::holds_slot(agent) {
-                events.extend(decide::wake_parent(state, id, &result, PromptId::new(fresh()), at));
-            }
-            return Ok(events);
+            return Ok(of(id, decide::fail(agent, &last, failure, &state.limits, at, fresh)));
         }
         Ok(ends_of_tools(state, id, &last, at))
     });

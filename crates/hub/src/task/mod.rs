@@ -22,8 +22,8 @@ use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Verdict};
 use consort_model::transcript::{AutoAnswer, Writer};
 use consort_model::{
-    Agent, AgentId, Answer, Ask, AskId, Event, PermissionMode, Prompt, PromptId, PromptOrigin, Refusal,
-    RuleId, Signal, State, Timestamp, TurnId, decide,
+    Agent, AgentId, Answer, AskId, Event, PermissionMode, Prompt, PromptId, PromptOrigin, Refusal, RuleId,
+    Signal, State, Timestamp, TurnId, decide,
 };
 use consort_runner::client::{Receiver, Sender};
 use consort_runner::protocol::{Exit, FromRunner, RecordBody, RefusalReason};
@@ -37,7 +37,7 @@ use crate::assemble::Assembler;
 use crate::host;
 use crate::life;
 use crate::real_path::RealPaths;
-use crate::shared::{Decide, Shared};
+use crate::shared::{Decide, Shared, whole};
 use crate::terminals::Terminals;
 
 /// After text was read, the next read waits this long: more deltas are then handled at once, and clients get at most
@@ -325,11 +325,7 @@ impl Process {
             for signal in &signals {
                 writer.signal(signal.clone(), &settled, &mut Uuid::now_v7);
             }
-            let mut events = of(id, writer.finish());
-            for ask in still_open(&events) {
-                events.extend(decide::wake_parent_of_waiting(state, id, &ask, at));
-            }
-            Ok(events)
+            Ok(of(id, writer.finish()))
         });
         let committed = self.commit_patiently(decide, driver, frames, calls, offset).await?;
         let free =
@@ -731,21 +727,6 @@ fn said_by_person(text: &str, at: Timestamp) -> Prompt {
     Prompt { id, origin: PromptOrigin::Person, text: text.to_owned(), attachments: vec![], at }
 }
 
-/// What was asked in these events and needs a person.
-fn still_open(events: &[Event]) -> Vec<Ask> {
-    let mut open: Vec<Ask> = Vec::new();
-    for event in events {
-        match event {
-            Event::Agent { change: AgentEvent::Asked { ask }, .. } => open.push(ask.clone()),
-            Event::Agent { change: AgentEvent::Settled { ask, .. }, .. } => {
-                open.retain(|asked| asked.id != *ask)
-            }
-            _ => {}
-        }
-    }
-    open
-}
-
 /// Whether the next turn may begin after this.
 fn frees(event: &Event) -> bool {
     matches!(event, Event::Agent { change: AgentEvent::TurnEnded { .. } | AgentEvent::Ready { .. }, .. })
@@ -753,13 +734,18 @@ fn frees(event: &Event) -> bool {
 
 fn change(decide: &Decide, link: LinkChange) -> Change {
     let decide = Arc::clone(decide);
-    Change { decide: Box::new(move |state, at| decide(state, at)), link: Some(link), to_disk: false }
+    Change {
+        decide: Box::new(move |state, at| whole(state, at, &*decide)),
+        link: Some(link),
+        to_disk: false,
+    }
 }
 
 /// The text of a turn: a person's prompt as it is; agents' messages marked with who wrote them.
 fn prompt_text(state: &State, prompts: &[Prompt]) -> String {
     let part = |prompt: &Prompt| match prompt.origin {
         PromptOrigin::Person => prompt.text.clone(),
+        PromptOrigin::Consort => format!("[From Consort, not from a person]\n{}", prompt.text),
         PromptOrigin::Agent { agent } => {
             let name = state.agents.get(&agent).map_or("unknown", |agent| agent.name.as_str());
             format!("[Message from agent `{name}`, not from a person]\n{}", prompt.text)

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{Ending, Process, Task, current, of};
 use crate::assemble::Assembler;
 use crate::reach::reach_or_spawn;
-use crate::shared::{AGENT_MARK, PROCESS_MARK, Shared};
+use crate::shared::{AGENT_MARK, PROCESS_MARK, Shared, whole};
 use crate::terminals::Terminals;
 
 /// Why no process could be started, for the agent's failure.
@@ -109,7 +109,7 @@ impl Task {
             writer.notice(NoticeLevel::Warning, text.to_owned());
             Ok(of(id, writer.finish()))
         };
-        let change = Change::new(decide).with_link(link);
+        let change = Change::new(move |state, at| whole(state, at, decide)).with_link(link);
         self.shared.store.commit(change).await.map(drop).map_err(|error| match error {
             CommitError::Refused(refusal) => NotStarted(refusal.to_string()),
             other => NotStarted(other.to_string()),

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{close, create, deliverable, fail, rest, send, start_turn};
+use super::{close, consequences, create, deliverable, fail, rest, send, start_turn};
 use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, TurnOutcome};
 use crate::ask::{Ask, AskBody};
 use crate::command::{Actor, CreateAgent, Refusal};
@@ -47,6 +47,7 @@ pub fn request(n: u128, relation: Relation) -> CreateAgent {
         permissions: PermissionMode::Default,
         worktree: None,
         prompt: None,
+        brief: Default::default(),
     }
 }
 
@@ -125,8 +126,15 @@ impl Team {
         team
     }
 
+    /// Applies events with all that follows from them.
     pub fn apply(&mut self, events: Vec<Event>) {
+        let events = consequences(&self.state, events, Timestamp(self.state.seq as i64));
         apply(&mut self.state, events);
+    }
+
+    /// The events of a decision with all that follows from them, not applied.
+    pub fn whole(&self, events: Vec<Event>) -> Vec<Event> {
+        consequences(&self.state, events, Timestamp(self.state.seq as i64))
     }
 
     pub fn create(&mut self, actor: Actor, request: &CreateAgent) -> Result<AgentId, Refusal> {
@@ -174,8 +182,13 @@ impl Team {
     pub fn working(&mut self, id: AgentId) {
         self.ready(id);
         self.send(id, &prompt(id.uuid().as_u128() + 1000, "work")).unwrap();
+        self.begin_turn(id);
+    }
+
+    /// Begins a turn with what waits.
+    pub fn begin_turn(&mut self, id: AgentId) {
         let prompts = deliverable(self.agent(id)).unwrap();
-        let turn = TurnId::new(uuid(id.uuid().as_u128() + 2000));
+        let turn = TurnId::new(uuid(id.uuid().as_u128() + 2000 + u128::from(self.state.seq)));
         self.change(id, start_turn(self.agent(id), turn, &prompts, Timestamp(0)));
     }
 
@@ -189,8 +202,12 @@ impl Team {
     }
 
     pub fn end_turn(&mut self, id: AgentId) {
+        self.end_turn_with(id, TurnOutcome::Completed);
+    }
+
+    pub fn end_turn_with(&mut self, id: AgentId, outcome: TurnOutcome) {
         let mut writer = Writer::new(self.agent(id), Timestamp(0));
-        writer.signal(Signal::TurnEnded(TurnOutcome::Completed), &[], &mut || uuid(0));
+        writer.signal(Signal::TurnEnded(outcome), &[], &mut || uuid(0));
         self.change(id, writer.finish());
     }
 
@@ -207,8 +224,8 @@ impl Team {
     pub fn fail(&mut self, id: AgentId, at: i64) {
         let at = Timestamp(at);
         let changes = fail(self.agent(id), &[], failure("it broke"), &self.state.limits, at, &mut || uuid(0));
-        for change in changes {
-            let event = Event::of(id, change);
+        let events = changes.into_iter().map(|change| Event::of(id, change)).collect();
+        for event in consequences(&self.state, events, at) {
             self.state.apply(&Stamped { seq: self.state.seq + 1, at, event });
         }
     }

@@ -15,6 +15,7 @@ use crate::policy::{Effect, RuleOrigin, RuleScope, Subject};
 use crate::relation::Relation;
 use crate::session::Choice;
 use crate::state::State;
+use crate::team::{Awaited, Brief, Inquiry, Task};
 
 fn whole_call() -> ToolCall {
     ToolCall {
@@ -99,12 +100,39 @@ fn full_agent() -> Agent {
     agent.relation = Relation::SubAgent {
         parent: id(2),
         tool_call: Some(ToolCallId::new("t")),
-        result: Some(TaskResult::Yielded { text: "42".into() }),
+        result: Some(TaskResult::Yielded { text: "42".into(), file: None }),
     };
     agent.lifecycle = Lifecycle::Failed(failure("it broke"));
+    agent.brief = Brief {
+        label: Some("look around".into()),
+        model: Some("m".into()),
+        tools: Some(vec!["read".into()]),
+    };
+    agent.task = Task {
+        reminded: true,
+        report: Report::HandedOut { certain: false },
+        worked_ms: 5,
+        working_since: Some(Timestamp(3)),
+    };
+    agent.waits = vec![wait()];
+    agent.shown.insert(PromptId::new(uuid(50)), true);
+    let (from, at) = (id(2), Timestamp(3));
+    agent.letters.push_back(crate::team::Letter::new(PromptId::new(uuid(51)), from, at, "hi"));
+    agent.inquiries.push(Inquiry {
+        prompt: PromptId::new(uuid(51)),
+        by: from,
+        turn: Some(TurnId::new(uuid(90))),
+        answer: Some("blue".into()),
+        report: Report::Due,
+    });
     agent.crashes = vec![Timestamp(-1)];
-    agent.turn =
-        Some(Turn { id: TurnId::new(uuid(90)), started_at: Timestamp(1), interrupted: true, stalled: true });
+    agent.turn = Some(Turn {
+        id: TurnId::new(uuid(90)),
+        started_at: Timestamp(1),
+        interrupted: true,
+        stalled: true,
+        yielded: true,
+    });
     agent.last_outcome = Some(TurnOutcome::Stopped { reason: "limit".into() });
     agent.queue.push_back(prompt(50, "later"));
     agent.taken.push_back(PromptId::new(uuid(51)));
@@ -174,8 +202,10 @@ fn changes() -> Vec<AgentEvent> {
         TurnOutcome::Failed { message: "it broke".into() },
     ];
     let results = [
-        TaskResult::Yielded { text: "42".into() },
+        TaskResult::Yielded { text: "42".into(), file: None },
+        TaskResult::Yielded { text: "4...2".into(), file: Some("/x/all.txt".into()) },
         TaskResult::Failed { reason: "it broke".into() },
+        TaskResult::Stopped { reason: "too long".into() },
         TaskResult::Closed,
     ];
     let mut changes = vec![
@@ -207,7 +237,19 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::TitleChanged { title: "A title".into() },
         AgentEvent::NoteChanged { note: Some("reading the tests".into()) },
         AgentEvent::TeamToolsConnected,
+        AgentEvent::TaskReminded,
+        AgentEvent::WaitBegan { wait: wait() },
+        AgentEvent::WaitEnded { wait: wait().id },
+        AgentEvent::Inquired { prompt: prompt_id, by: id(2) },
+        AgentEvent::Answered { prompt: prompt_id, text: "blue".into() },
+        AgentEvent::MessagesShown { prompts: vec![prompt_id], certain: true },
+        AgentEvent::MessagesHidden { prompts: vec![prompt_id] },
+        AgentEvent::MessagesRead { prompts: vec![prompt_id] },
     ];
+    for report in [Report::Due, Report::HandedOut { certain: true }, Report::Made] {
+        changes.push(AgentEvent::TaskReported { report });
+        changes.push(AgentEvent::AnswerReported { prompt: prompt_id, report });
+    }
     changes.extend(outcomes.map(|outcome| AgentEvent::TurnEnded { outcome }));
     changes.extend(results.map(|result| AgentEvent::TaskSettled { result }));
     changes.push(AgentEvent::WorktreeAdded { worktree: worktree() });
@@ -218,6 +260,12 @@ fn changes() -> Vec<AgentEvent> {
         changes.push(AgentEvent::ItemAdded { item: item(body) });
     }
     changes
+}
+
+fn wait() -> Wait {
+    let prompt = PromptId::new(uuid(50));
+    let on = vec![Awaited::Agent { agent: id(2) }, Awaited::Answer { agent: id(3), prompt }];
+    Wait { id: WaitId::new(uuid(95)), on }
 }
 
 fn events() -> Vec<Event> {
@@ -296,8 +344,13 @@ fn a_full_state_survives_json() {
         Relation::SubAgent { parent: id(1), tool_call: None, result: None },
         Relation::SubAgent { parent: id(1), tool_call: None, result: Some(TaskResult::Closed) },
     ];
-    let lifecycles =
-        [Lifecycle::Starting, Lifecycle::Ready, Lifecycle::Resting, Lifecycle::Closed { at: Timestamp(3) }];
+    let lifecycles = [
+        Lifecycle::Queued,
+        Lifecycle::Starting,
+        Lifecycle::Ready,
+        Lifecycle::Resting,
+        Lifecycle::Closed { at: Timestamp(3) },
+    ];
     state.agents.insert(id(1), full_agent());
     for (n, (relation, lifecycle)) in relations.into_iter().zip(lifecycles).enumerate() {
         let id = id(n as u128 + 2);
@@ -357,7 +410,7 @@ fn the_shape_on_disk_and_wire_stays() {
             r#""settled","ask":"00000000-0000-0000-0000-000000000004","settlement":{"answer":{"answer":"allow","scope":"always"},"by":{"by":"person"},"at":6}}"#,
         ),
         (
-            AgentEvent::TaskSettled { result: TaskResult::Yielded { text: "42".into() } },
+            AgentEvent::TaskSettled { result: TaskResult::Yielded { text: "42".into(), file: None } },
             r#""task_settled","result":{"result":"yielded","text":"42"}}"#,
         ),
     ];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use consort_model::event::AgentEvent;
 use consort_model::relation::TaskResult;
 use consort_model::{
-    Agent, AgentId, Event, Failure, Lifecycle, PromptOrigin, Refusal, Relation, Stamped, State, Timestamp,
+    Agent, AgentId, Awaited, Event, Failure, Lifecycle, Refusal, Relation, Report, Stamped, State, Timestamp,
 };
 
 use crate::world::{Step, World};
@@ -40,7 +40,7 @@ fn standing(state: &State) {
     let limits = &state.limits;
     let mut names = BTreeSet::new();
     let mut companions: BTreeMap<AgentId, u32> = BTreeMap::new();
-    let mut children: BTreeMap<AgentId, u32> = BTreeMap::new();
+    let mut running: BTreeMap<AgentId, u32> = BTreeMap::new();
     for agent in state.agents.values() {
         if !agent.is_closed() {
             assert!(names.insert(&agent.name), "two open agents are called {}", agent.name);
@@ -66,15 +66,45 @@ fn standing(state: &State) {
                 "{} works for nobody",
                 agent.name
             );
-            *children.entry(parent).or_default() += 1;
+            let at_work = agent.turn.is_some() || !agent.queue.is_empty();
+            let runs = match agent.lifecycle {
+                Lifecycle::Starting => true,
+                Lifecycle::Ready | Lifecycle::Resting => at_work,
+                _ => false,
+            };
+            if runs && agent.waits.is_empty() {
+                *running.entry(parent).or_default() += 1;
+            }
         }
+        if agent.lifecycle == Lifecycle::Queued {
+            assert!(unfinished(agent) && agent.generation == 0, "{} has no reason to wait", agent.name);
+        }
+        if let Relation::SubAgent { parent, result: Some(_), .. } = &agent.relation {
+            let parent = &state.agents[parent];
+            let awaited = Awaited::Agent { agent: agent.id };
+            match agent.task.report {
+                Report::Due => {
+                    let waits = parent.waits.iter().any(|wait| wait.on.contains(&awaited));
+                    assert!(waits, "{}'s result is lost", agent.name);
+                }
+                Report::HandedOut { .. } => {
+                    assert!(parent.turn.is_some(), "nothing will tell whether {}'s result came", agent.name)
+                }
+                Report::Made => {}
+            }
+        }
+        assert!(agent.turn.is_some() || agent.waits.is_empty(), "{} waits outside of a turn", agent.name);
         let ready = agent.lifecycle == Lifecycle::Ready;
         assert!(ready || agent.turn.is_none(), "{} is in a turn without a process", agent.name);
         assert!(agent.turn.is_some() || agent.asks.is_empty(), "{} asks outside of a turn", agent.name);
     }
     assert!(companions.values().all(|count| *count <= limits.companions_per_owner));
-    assert!(children.values().all(|count| *count <= limits.subagents_per_parent));
-    assert!(children.values().sum::<u32>() <= limits.subagents_total);
+    let all = running.values().sum::<u32>();
+    for agent in state.agents.values().filter(|agent| agent.lifecycle == Lifecycle::Queued) {
+        let of_parent = running.get(&agent.relation.parent().unwrap()).copied().unwrap_or(0);
+        let full = of_parent >= limits.subagents_per_parent || all >= limits.subagents_total;
+        assert!(full, "{} waits although there is room", agent.name);
+    }
     let text = serde_json::to_string(state).unwrap();
     assert_eq!(&serde_json::from_str::<State>(&text).unwrap(), state, "the state changed on its way: {text}");
 }
@@ -84,6 +114,7 @@ fn follow_events(before: &State, world: &mut World, events: &[Event]) {
     let mut state = before.clone();
     for event in events {
         if let Event::Agent { agent, change } = event {
+            follow_report(&state, world, *agent, change);
             let known = state.agents.get(agent);
             assert_eq!(known.is_none(), matches!(change, AgentEvent::Created { .. }), "{event:?}");
             if let Some(agent) = known {
@@ -99,6 +130,41 @@ fn follow_events(before: &State, world: &mut World, events: &[Event]) {
                 if settlement.answer.is_some())
         })
         .count() as u32;
+}
+
+/// A result reaches the parent once, as a message or in the answer to a call.
+fn follow_report(state: &State, world: &mut World, id: AgentId, change: &AgentEvent) {
+    let handed_out = |agent: &Agent| matches!(agent.task.report, Report::HandedOut { .. });
+    let reached = match change {
+        AgentEvent::PromptQueued { prompt } => {
+            let child = AgentId::new(prompt.id.uuid());
+            let known = state.agents.get(&child).filter(|child| child.relation.parent() == Some(id));
+            known.map(|child| child.id)
+        }
+        AgentEvent::TaskReported { report: Report::Made } if handed_out(&state.agents[&id]) => {
+            // Where it is told as well, only that counts; it follows.
+            world.seen.handed_out += 1;
+            None
+        }
+        AgentEvent::TaskReported { report: Report::HandedOut { certain: false } } => {
+            world.seen.uncertain += 1;
+            None
+        }
+        AgentEvent::Created { record } => {
+            world.seen.queued += u32::from(record.lifecycle == Lifecycle::Queued);
+            None
+        }
+        _ => None,
+    };
+    if let Some(child) = reached {
+        let count = world.reached.entry(child).or_default();
+        *count += 1;
+        assert_eq!(*count, 1, "a result came twice");
+        assert_eq!(state.agents[&child].task.report, Report::Made, "it is told and still owed");
+    }
+    if let AgentEvent::TaskReported { .. } = change {
+        assert_ne!(state.agents[&id].task.report, Report::Made, "a result that came is reported again");
+    }
 }
 
 fn follow_change(agent: &Agent, change: &AgentEvent, settled: &mut BTreeSet<consort_model::AskId>) {
@@ -136,6 +202,9 @@ fn closing(before: &State, world: &mut World, target: AgentId, by: Option<AgentI
         let was = &before.agents[id];
         if bound.contains(id) {
             assert!(agent.is_closed(), "{} stayed open when its owner closed", agent.name);
+        } else if was.lifecycle == Lifecycle::Queued {
+            // It may have been given the slot.
+            assert!(matches!(agent.lifecycle, Lifecycle::Queued | Lifecycle::Starting));
         } else if was != agent {
             let parent = before.agents[&target].relation.parent();
             assert_eq!(Some(*id), parent, "{} was changed by the closing of another", agent.name);
@@ -156,15 +225,28 @@ fn closing(before: &State, world: &mut World, target: AgentId, by: Option<AgentI
 /// An interrupt reaches every sub-agent below, the ones being started too, and no one else.
 fn interrupting(before: &State, world: &mut World, target: AgentId, events: &[Event]) {
     let reached = below(before, target, &|agent| agent.relation.parent());
-    let mut stopped: Vec<AgentId> = events.iter().filter_map(Event::agent).collect();
+    let told = |event: &&Event| {
+        matches!(
+            event,
+            Event::Agent { change: AgentEvent::PromptQueued { .. } | AgentEvent::Starting { .. }, .. }
+        )
+    };
+    let parent = before.agents[&target].relation.parent();
+    let mut stopped: Vec<AgentId> =
+        events.iter().filter(|event| !told(event)).filter_map(Event::agent).collect();
     stopped.dedup();
     for (id, agent) in &world.state.agents {
         let was = &before.agents[id];
         if !reached.contains(id) {
+            if Some(*id) == parent {
+                assert!(agent.queue.len() <= was.queue.len() + 1);
+                continue;
+            }
             assert_eq!(agent, was, "{} was interrupted with another", agent.name);
             continue;
         }
         assert!(agent.turn.as_ref().is_none_or(|turn| turn.interrupted), "{} works on", agent.name);
+        assert!(agent.lifecycle != Lifecycle::Queued, "{} will be started later", agent.name);
         let starting = agent.lifecycle == Lifecycle::Starting;
         assert!(!starting || agent.queue.is_empty(), "{} will begin when it has started", agent.name);
         let hit = *id != target && stopped.contains(id);
@@ -193,15 +275,14 @@ fn slots_and_wakes(before: &State, world: &mut World, step: &Step) {
         let Relation::SubAgent { parent, result: Some(result), .. } = &now.relation else {
             panic!("{} lost its task", now.name);
         };
-        assert_eq!(now.is_closed(), *result == TaskResult::Closed);
-        let from_child = |agent: &Agent| {
-            let origin = PromptOrigin::Agent { agent: *id };
-            agent.queue.iter().filter(|prompt| prompt.origin == origin).count()
-        };
-        let (parent_was, parent_now) = (&before.agents[parent], &world.state.agents[parent]);
-        let told = from_child(parent_now) - from_child(parent_was);
-        let expected = !parent_now.is_closed() && closed_by != Some(*parent);
-        assert_eq!(told, usize::from(expected), "{} was not told of {}", parent_now.name, now.name);
+        assert!(now.is_closed() || *result != TaskResult::Closed);
+        let parent_now = &world.state.agents[parent];
+        let told = parent_now.queue.iter().any(|prompt| prompt.id.uuid() == id.uuid());
+        let awaited = Awaited::Agent { agent: *id };
+        let waits = parent_now.waits.iter().any(|wait| wait.on.contains(&awaited));
+        let dropped = matches!(step, Step::Interrupt(n) if World::id(*n) != *id);
+        let expected = !parent_now.is_closed() && closed_by != Some(*parent) && !waits && !dropped;
+        assert_eq!(told, expected, "{} was not told of {}", parent_now.name, now.name);
         if expected {
             let parked = matches!(parent_now.lifecycle, Lifecycle::Failed(Failure { parked: true, .. }));
             assert!(parent_now.wants_process() || parked, "{} sleeps on", parent_now.name);

@@ -68,12 +68,29 @@ fn step() -> impl Strategy<Value = Step> {
         1 => pick().prop_map(Step::Fail),
         1 => pick().prop_map(Step::Rest),
         2 => pick().prop_map(Step::SettleTask),
+        6 => (pick(), pick()).prop_map(|(of, on)| Step::Wait { of, on }),
+        1 => pick().prop_map(Step::EndWait),
+        3 => (pick(), any::<bool>()).prop_map(|(of, seen)| Step::HandOut { of, seen }),
+        1 => Just(Step::DaemonRestarts),
         1 => (pick(), 0..3u8).prop_map(|(of, name)| Step::Rename { of, name }),
     ]
 }
 
+/// An agent that spawns and waits, as it hardly ever happens by chance.
+fn story() -> impl Strategy<Value = Vec<Step>> {
+    (0..3u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(n, settles, restarts, seen)| {
+        let spawn = Step::Create { kind: Kind::SubAgent(n), by: Some(n), name: None, prompted: true };
+        let mut steps = vec![Step::Work(n), Step::Work(n), Step::Work(n), spawn, Step::Wait { of: n, on: n }];
+        steps.extend(settles.then_some(Step::HandOut { of: n, seen: true }));
+        steps.push(Step::HandOut { of: n, seen });
+        steps.extend(restarts.then_some(Step::DaemonRestarts));
+        steps
+    })
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(), 1..100)
+    let one = prop_oneof![20 => step().prop_map(|step| vec![step]), 1 => story()];
+    prop::collection::vec(one, 1..80).prop_map(|steps| steps.concat())
 }
 
 /// Runs the steps, checking after each.
@@ -102,7 +119,7 @@ proptest! {
 fn the_random_steps_reach_what_they_are_to_prove() {
     let mut runner = TestRunner::deterministic();
     let mut seen = world::Seen::default();
-    for _ in 0..64 {
+    for _ in 0..96 {
         seen.add(&run(steps().new_tree(&mut runner).unwrap().current()).seen);
     }
     assert!(seen.cascades > 0, "no owner was closed with its companions: {seen:?}");
@@ -112,4 +129,7 @@ fn the_random_steps_reach_what_they_are_to_prove() {
     assert!(seen.refused > 0 && seen.limits > 0, "nothing was refused: {seen:?}");
     assert!(seen.woken > 0, "no parent was woken: {seen:?}");
     assert!(seen.answered > 0, "nothing was answered: {seen:?}");
+    assert!(seen.queued > 0, "no sub-agent waited for a slot: {seen:?}");
+    assert!(seen.handed_out > 0, "no result went into a call: {seen:?}");
+    assert!(seen.uncertain > 0, "no restart left an answer uncertain: {seen:?}");
 }

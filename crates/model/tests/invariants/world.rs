@@ -1,17 +1,18 @@
 //! The team that the random steps act on: each step is one command, decided, applied and written down.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use consort_model::decide;
 use consort_model::event::AgentEvent;
 use consort_model::item::{ToolCall, ToolStatus};
 use consort_model::relation::TaskResult;
+use consort_model::team::result_receipt;
 use consort_model::transcript::Writer;
 use consort_model::{
-    Actor, Agent, AgentId, Answer, AskBody, AskId, Availability, CreateAgent, DriverKind, Event, Failure,
-    GrantScope, Lifecycle, PermissionMode, Profile, ProfileId, Prompt, PromptId, PromptOrigin, Question,
-    Refusal, Relation, RevisionKey, SessionInfo, Signal, Stamped, State, Timestamp, ToolCallId, ToolKind,
-    TurnId, TurnOutcome,
+    Actor, Agent, AgentId, Answer, AskBody, AskId, Availability, Awaited, CreateAgent, DriverKind, Event,
+    Failure, GrantScope, Lifecycle, PermissionMode, Profile, ProfileId, Prompt, PromptId, PromptOrigin,
+    Question, Refusal, Relation, RevisionKey, SessionInfo, Signal, Stamped, State, Timestamp, ToolCallId,
+    ToolKind, TurnId, TurnOutcome, Wait, WaitId,
 };
 use uuid::Uuid;
 
@@ -79,6 +80,19 @@ pub enum Step {
     Fail(u8),
     Rest(u8),
     SettleTask(u8),
+    /// An agent waits in a call for another.
+    Wait {
+        of: u8,
+        on: u8,
+    },
+    /// A call breaks off.
+    EndWait(u8),
+    /// A call is answered, and the answer is seen or not.
+    HandOut {
+        of: u8,
+        seen: bool,
+    },
+    DaemonRestarts,
     Rename {
         of: u8,
         name: u8,
@@ -112,6 +126,10 @@ impl Step {
             Self::Fail(n) => Self::Fail(pick(n)),
             Self::Rest(n) => Self::Rest(pick(n)),
             Self::SettleTask(n) => Self::SettleTask(pick(n)),
+            Self::Wait { of, on } => Self::Wait { of: pick(of), on: pick(on) },
+            Self::EndWait(n) => Self::EndWait(pick(n)),
+            Self::HandOut { of, seen } => Self::HandOut { of: pick(of), seen },
+            Self::DaemonRestarts => Self::DaemonRestarts,
             Self::Rename { of, name } => Self::Rename { of: pick(of), name },
         }
     }
@@ -128,6 +146,9 @@ pub struct Seen {
     pub limits: u32,
     pub woken: u32,
     pub answered: u32,
+    pub queued: u32,
+    pub handed_out: u32,
+    pub uncertain: u32,
 }
 
 impl Seen {
@@ -140,6 +161,9 @@ impl Seen {
         self.limits += other.limits;
         self.woken += other.woken;
         self.answered += other.answered;
+        self.queued += other.queued;
+        self.handed_out += other.handed_out;
+        self.uncertain += other.uncertain;
     }
 }
 
@@ -148,6 +172,8 @@ pub struct World {
     pub state: State,
     pub log: Vec<Stamped>,
     pub settled: BTreeSet<AskId>,
+    /// How often each sub-agent's result reached its parent.
+    pub reached: BTreeMap<AgentId, u32>,
     pub seen: Seen,
     made: u128,
 }
@@ -169,6 +195,7 @@ impl World {
             first,
             log: vec![],
             settled: BTreeSet::new(),
+            reached: BTreeMap::new(),
             seen: Seen::default(),
             made: 1000,
         }
@@ -201,6 +228,7 @@ impl World {
     /// Decides one step and applies what comes of it.
     pub fn run(&mut self, step: &Step) -> Result<Vec<Event>, Refusal> {
         let events = self.decide(step)?;
+        let events = decide::consequences(&self.state, events, self.now());
         for event in &events {
             let stamped = Stamped { seq: self.state.seq + 1, at: self.now(), event: event.clone() };
             self.state.apply(&stamped);
@@ -248,21 +276,30 @@ impl World {
                 self.signal(n, |agent| agent.turn.is_some(), Signal::TurnEnded(TurnOutcome::Completed))
             }
             Step::Ask { of, question } => {
+                if self.state.agent(Self::id(of))?.turn.is_none() {
+                    return self.decide(&Step::Work(of));
+                }
                 let body = if question { a_question() } else { an_approval() };
                 let ask = Signal::Ask { key: fresh.to_string(), title: "may I".into(), body };
                 self.signal(of, |agent| agent.turn.is_some(), ask)
             }
             Step::Answer { of, reply } => {
                 let agent = self.state.agent(Self::id(of))?;
+                if agent.asks.is_empty() && matches!(reply, Reply::Once) {
+                    return self.decide(&Step::Ask { of, question: false });
+                }
                 let ask = agent.asks.first().map_or(AskId::new(fresh), |ask| ask.id);
                 decide::answer(agent, ask, &reply.answer(), at, &mut || fresh, &|_| None)
             }
             Step::Interrupt(n) => {
                 let target = self.state.agent(Self::id(n))?.id;
-                let mut events = vec![];
+                let message = PromptId::new(fresh);
+                let mut events = decide::interrupt_team(&self.state, Actor::Person, target, message, at);
                 for id in decide::interrupt_targets(&self.state, target) {
                     let agent = self.state.agent(id)?;
-                    events.extend(of(agent, decide::interrupt(agent)));
+                    if agent.lifecycle != Lifecycle::Queued {
+                        events.extend(of(agent, decide::interrupt(agent)));
+                    }
                 }
                 Ok(events)
             }
@@ -271,23 +308,55 @@ impl World {
             Step::Fail(n) => {
                 let agent = self.state.agent(Self::id(n))?;
                 let failed = decide::fail(agent, &[], failure(at), &self.state.limits, at, &mut || fresh);
-                let settles = |change: &AgentEvent| matches!(change, AgentEvent::TaskSettled { .. });
-                let woken = if failed.iter().any(settles) {
-                    let result = TaskResult::Failed { reason: "it broke".into() };
-                    decide::wake_parent(&self.state, agent.id, &result, PromptId::new(fresh), at)
-                } else {
-                    vec![]
-                };
-                Ok(of(agent, failed).into_iter().chain(woken).collect())
+                Ok(of(agent, failed))
             }
             Step::Rest(n) => {
                 let agent = self.state.agent(Self::id(n))?;
                 Ok(of(agent, decide::rest(agent, at)))
             }
             Step::SettleTask(n) => {
-                let result = TaskResult::Yielded { text: "42".into() };
-                decide::settle_task(&self.state, Self::id(n), result, PromptId::new(fresh), at)
+                let result = TaskResult::Yielded { text: "42".into(), file: None };
+                decide::settle_task(&self.state, Self::id(n), result)
             }
+            Step::Wait { of, on } => {
+                let agent = self.state.agent(Self::id(of))?;
+                if agent.turn.is_none() {
+                    // A call belongs to a turn.
+                    return self.decide(&Step::Work(of));
+                }
+                let mine = |child: &&Agent| child.relation.parent() == Some(agent.id);
+                let child =
+                    self.state.agents.values().filter(mine).find(|child| decide::has_open_task(child));
+                let agent = child.map_or(Self::id(on), |child| child.id);
+                let wait = Wait { id: WaitId::new(fresh), on: vec![Awaited::Agent { agent }] };
+                decide::begin_wait(&self.state, Self::id(of), wait)
+            }
+            Step::EndWait(n) => {
+                let wait = self.state.agent(Self::id(n))?.waits.first().map(|wait| wait.id);
+                Ok(wait.map_or(vec![], |wait| decide::end_wait(&self.state, Self::id(n), wait)))
+            }
+            Step::HandOut { of: n, seen } => {
+                let agent = self.state.agent(Self::id(n))?;
+                let Some(wait) = agent.waits.first() else {
+                    return self.decide(&Step::Wait { of: n, on: 0 });
+                };
+                let awaited = self.state.agent(wait.on[0].agent())?;
+                if decide::has_open_task(awaited) && seen {
+                    let result = TaskResult::Yielded { text: "42".into(), file: None };
+                    return decide::settle_task(&self.state, awaited.id, result);
+                }
+                let mut events = decide::hand_out(&self.state, agent.id, wait.id)?;
+                if seen {
+                    let receipts = wait.on.iter().map(|awaited| result_receipt(awaited.agent()));
+                    let output = receipts.collect::<Vec<_>>().join(" ");
+                    let call = ToolCall { status: ToolStatus::Completed, output, ..a_call() };
+                    let mut writer = Writer::new(agent, at);
+                    writer.signal(Signal::Tool { call, within: None }, &[], &mut || fresh);
+                    events.extend(of(agent, writer.finish()));
+                }
+                Ok(events)
+            }
+            Step::DaemonRestarts => Ok(decide::reopen_calls(&self.state)),
             Step::Rename { of, name } => decide::rename(&self.state, Self::id(of), &name_of(name)),
         }
     }
@@ -310,6 +379,7 @@ impl World {
             permissions: PermissionMode::Default,
             worktree: None,
             prompt: prompted.then(|| self.prompt(None)),
+            brief: Default::default(),
         }
     }
 
@@ -367,7 +437,11 @@ fn a_question() -> AskBody {
 }
 
 fn an_approval() -> AskBody {
-    let tool = ToolCall {
+    AskBody::Approval { tool: a_call(), options: vec![] }
+}
+
+fn a_call() -> ToolCall {
+    ToolCall {
         id: ToolCallId::new("t"),
         tool: ToolKind::Execute,
         title: "ls".into(),
@@ -378,6 +452,5 @@ fn an_approval() -> AskBody {
         diffs: vec![],
         locations: vec![],
         meta: serde_json::Value::Null,
-    };
-    AskBody::Approval { tool, options: vec![] }
+    }
 }

@@ -124,7 +124,7 @@ fn closing_an_unfinished_sub_agent_wakes_its_parent_unless_that_did_it_or_closes
     let middle = team.sub_agent(2, top);
     let low = team.sub_agent(3, middle);
     let woken = |actor, target| -> Vec<AgentId> {
-        let events = close(&team.state, actor, target, Timestamp(9)).unwrap();
+        let events = team.whole(close(&team.state, actor, target, Timestamp(9)).unwrap());
         let queued =
             |event: &&Event| matches!(event, Event::Agent { change: AgentEvent::PromptQueued { .. }, .. });
         events.iter().filter(queued).filter_map(Event::agent).collect()

@@ -63,54 +63,6 @@ fn sub_agents_nest_as_deep_as_the_limit() {
 }
 
 #[test]
-fn unfinished_sub_agents_are_counted_per_parent_and_in_all() {
-    let mut team = Team::new();
-    team.state.limits.subagents_per_parent = 2;
-    team.state.limits.subagents_total = 3;
-    let (one, two) = (team.primary(1), team.primary(2));
-    team.sub_agent(11, one);
-    team.sub_agent(12, one);
-    assert_eq!(limit_of(team.create(Actor::Agent(one), &request(13, sub_agent_of(one)))), 2);
-    team.sub_agent(21, two);
-    assert_eq!(limit_of(team.create(Actor::Agent(two), &request(22, sub_agent_of(two)))), 3);
-}
-
-#[test]
-fn a_sub_agent_frees_its_slot_however_its_task_ends() {
-    type End = fn(&mut Team, AgentId);
-    let ends: [(&str, End); 3] = [
-        ("yields", |team, child| {
-            let result = TaskResult::Yielded { text: "42".into() };
-            let prompt = PromptId::new(uuid(500));
-            team.apply(settle_task(&team.state, child, result, prompt, Timestamp(0)).unwrap());
-        }),
-        ("is closed", |team, child| team.close(child)),
-        ("fails", |team, child| team.fail(child, 0)),
-    ];
-    for (how, end) in ends {
-        let mut team = Team::new();
-        team.state.limits.subagents_per_parent = 1;
-        let parent = team.primary(1);
-        let child = team.sub_agent(2, parent);
-        assert!(team.create(Actor::Agent(parent), &request(3, sub_agent_of(parent))).is_err());
-        end(&mut team, child);
-        let next = team.create(Actor::Agent(parent), &request(3, sub_agent_of(parent)));
-        assert!(next.is_ok(), "a sub-agent that {how} still holds its slot");
-    }
-}
-
-#[test]
-fn a_resting_or_starting_sub_agent_holds_its_slot() {
-    let mut team = Team::new();
-    let parent = team.primary(1);
-    let child = team.sub_agent(2, parent);
-    assert!(holds_slot(team.agent(child)));
-    team.rest(child);
-    assert!(holds_slot(team.agent(child)));
-    assert!(!holds_slot(team.agent(parent)));
-}
-
-#[test]
 fn a_request_cannot_pass_off_its_task_as_done() {
     let mut team = Team::new();
     let parent = team.primary(1);

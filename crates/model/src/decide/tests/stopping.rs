@@ -138,14 +138,14 @@ fn a_failed_sub_agent_has_ended_its_task_and_its_parent_is_woken() {
     let mut team = Team::new();
     let parent = team.primary(1);
     let child = team.sub_agent(2, parent);
-    let result = TaskResult::Failed { reason: "it broke".into() };
-    let woken = wake_parent(&team.state, child, &result, PromptId::new(uuid(50)), Timestamp(0));
     team.fail(child, 0);
-    team.apply(woken);
+    let result = TaskResult::Failed { reason: "it broke".into() };
+    assert_eq!(team.agent(child).relation.result(), Some(&result));
     assert!(!holds_slot(team.agent(child)));
     assert!(team.agent(parent).queue[0].text.ends_with("failed: it broke"));
-    let again = wake_parent(&team.state, child, &result, PromptId::new(uuid(51)), Timestamp(0));
-    assert_eq!(again, [], "a task ends once");
+    team.apply(reopen(&team.state, child).unwrap());
+    team.fail(child, 0);
+    assert_eq!(team.agent(parent).queue.len(), 1, "a task ends once");
 }
 
 #[test]
