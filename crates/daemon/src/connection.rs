@@ -185,7 +185,7 @@ impl Client {
             Call::EditPrompt { agent, prompt, text } => {
                 done(hub.edit_prompt(self.find(&agent)?, prompt, text).await)
             }
-            Call::Interrupt { agent } => done(hub.interrupt(self.find(&agent)?).await),
+            Call::Interrupt { agent } => done(hub.interrupt(Actor::Person, self.find(&agent)?).await),
             Call::Close { agent } => done(hub.close(Actor::Person, self.find(&agent)?).await),
             Call::Fork { agent, id, name, prompt: new } => {
                 hub.fork(self.find(&agent)?, id, name, new.map(prompt)).await.map_err(error_body)?;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Subject};
 use consort_model::{
-    Actor, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Login,
+    Actor, Agent, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Login,
     PermissionMode, Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId,
     RuleScope, State, Status, decide,
 };
@@ -16,6 +16,7 @@ use consort_store::config::migrate::Imported;
 use consort_store::{Committed, Database, OpenError, Opened, Page};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use crate::error::HubError;
 use crate::feed::{Feed, Subscription};
@@ -24,6 +25,7 @@ use crate::real_path::RealPaths;
 use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
 use crate::team::{PORT_SETTING, TOKEN_SETTING, Team};
+use crate::teamwork::Teamwork;
 
 /// What a hub needs to know of the world.
 pub struct Settings {
@@ -56,6 +58,7 @@ pub struct Hub {
     pub(crate) shared: Arc<Shared>,
     feed: Arc<Feed>,
     tasks: Mutex<HashMap<AgentId, RunningTask>>,
+    pub(crate) teamwork: Teamwork,
 }
 
 /// The task of an agent's newest process.
@@ -89,6 +92,7 @@ impl Hub {
             profiles,
             program: settings.program,
             runners: settings.runners,
+            results: settings.data.join("results"),
             environment: settings.environment,
             team,
         });
@@ -97,7 +101,11 @@ impl Hub {
         {
             tracing::warn!(%error, port, "the port of the team tools could not be kept");
         }
-        let hub = Arc::new(Self { shared, feed, tasks: Mutex::default() });
+        // Before anything is heard of the agents: what their transcripts show from now on tells what they have seen.
+        if let Err(error) = shared.commit(|state, _| Ok(decide::reopen_calls(state))).await {
+            tracing::error!(%error, "calls of the last daemon stay open");
+        }
+        let hub = Arc::new(Self { shared, feed, tasks: Mutex::default(), teamwork: Teamwork::default() });
         let mut processes: BTreeSet<(AgentId, u32)> =
             links.iter().map(|link| (link.agent, link.generation)).collect();
         hub.shared.store.with(|state| {
@@ -198,15 +206,11 @@ impl Hub {
     }
 
     /// Stops the turn of an agent and those of its sub-agents.
-    pub async fn interrupt(&self, id: AgentId) -> Result<(), HubError> {
-        let targets = self.with(|state| {
-            let agent = state.agent(id)?;
-            if agent.is_closed() {
-                return Err(Refusal::Closed { name: agent.name.clone() });
-            }
-            Ok(decide::interrupt_targets(state, id))
-        })?;
-        for target in targets {
+    pub async fn interrupt(&self, actor: Actor, id: AgentId) -> Result<(), HubError> {
+        let message = PromptId::new(Uuid::now_v7());
+        self.run(move |state, at| decide::interrupt_team(state, actor, id, message, at)).await?;
+        // Whoever was spawned before that is told; later ones were refused.
+        for target in self.with(|state| decide::interrupt_targets(state, id)) {
             self.order(target, Order::Interrupt);
         }
         Ok(())
@@ -244,8 +248,8 @@ impl Hub {
     pub async fn restart(&self, id: AgentId) -> Result<(), HubError> {
         self.refresh_profiles().await?;
         let (agent, below) = self.with(|state| {
-            let mut below = decide::interrupt_targets(state, id);
-            below.retain(|target| *target != id);
+            let mine = |agent: &&Agent| agent.relation.parent() == Some(id) && !agent.is_closed();
+            let below: Vec<AgentId> = state.agents.values().filter(mine).map(|agent| agent.id).collect();
             state.agent(id).map(|agent| (agent.clone(), below))
         })?;
         // Better a process with old settings than none.
@@ -254,8 +258,8 @@ impl Hub {
         }
         check_cwd(Path::new(&agent.cwd))?;
         self.run(move |state, at| decide::restart(state, id, at)).await?;
-        for target in below {
-            self.order(target, Order::Interrupt);
+        for child in below {
+            self.interrupt(Actor::Agent(id), child).await?;
         }
         Ok(())
     }
@@ -304,9 +308,15 @@ impl Hub {
             decide::check_answer(actor, agent.driver, &ask.body, &answer)?;
             Ok::<_, Refusal>((agent.id, ask.id))
         })?;
+        let stops = answer == Answer::Stop;
         let (reply, answered) = oneshot::channel();
         self.order(id, Order::Answer(Box::new(AnswerOrder { ask, answer, reply })));
         match answered.await {
+            Ok(Ok(())) if stops => {
+                // Its own turn is told to stop already; so are those of its sub-agents now.
+                self.interrupt(actor, id).await?;
+                Ok(ask)
+            }
             Ok(outcome) => outcome.map(|()| ask),
             // Its process ended meanwhile, and the ask with it.
             Err(_) => Err(Refusal::NotOpen { wanted: wanted.to_owned() }.into()),
@@ -566,7 +576,7 @@ impl Hub {
     }
 
     /// Tells an agent's task. Where there is none, there is nobody to do it: the order is dropped, with its reply.
-    fn order(&self, id: AgentId, order: Order) {
+    pub(crate) fn order(&self, id: AgentId, order: Order) {
         if let Some(task) = lock(&self.tasks).get(&id) {
             // A task whose orders are closed is at its end; what the order is about is over with it.
             drop(task.orders.send(order));
@@ -604,7 +614,7 @@ impl Hub {
     }
 
     /// Takes up what a person changed in `config.toml`.
-    async fn refresh_profiles(&self) -> Result<(), HubError> {
+    pub(crate) async fn refresh_profiles(&self) -> Result<(), HubError> {
         if self.shared.profiles.refresh() { self.publish_profiles().await } else { Ok(()) }
     }
 

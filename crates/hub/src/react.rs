@@ -6,7 +6,8 @@
 use std::sync::{Arc, Weak};
 
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, Event};
+use consort_model::relation::TaskResult;
+use consort_model::{Actor, AgentId, Event};
 
 use crate::feed::{Delivery, Subscription};
 use crate::hub::Hub;
@@ -14,8 +15,12 @@ use crate::hub::Hub;
 /// What an event asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reaction {
-    Start { generation: u32 },
+    Start {
+        generation: u32,
+    },
     Deliver,
+    /// It was stopped at a limit: its turn and its sub-agents' end.
+    Stop,
 }
 
 /// Follows the feed for as long as the hub is there.
@@ -25,10 +30,16 @@ pub async fn follow(hub: Weak<Hub>, mut feed: Subscription) {
         let Some(hub) = hub.upgrade() else { return };
         match delivery {
             Delivery::Events(events) => {
+                if events.iter().any(|event| ends_waits(&event.stamped.event)) {
+                    hub.teamwork.look_again();
+                }
                 let asked = events.iter().filter_map(|event| reaction(&event.stamped.event));
                 asked.for_each(|(agent, reaction)| react(&hub, agent, reaction));
             }
-            Delivery::Lagged => catch_up(&hub),
+            Delivery::Lagged => {
+                catch_up(&hub);
+                hub.teamwork.look_again();
+            }
         }
     }
 }
@@ -41,15 +52,42 @@ fn reaction(event: &Event) -> Option<(AgentId, Reaction)> {
         }
         AgentEvent::Starting { generation, .. } => Reaction::Start { generation: *generation },
         AgentEvent::PromptQueued { .. } => Reaction::Deliver,
+        AgentEvent::TaskSettled { result: TaskResult::Stopped { .. } } => Reaction::Stop,
         _ => return None,
     };
     Some((*agent, reaction))
 }
 
-fn react(hub: &Hub, agent: AgentId, reaction: Reaction) {
+/// Whether something that agents wait for may be there now.
+fn ends_waits(event: &Event) -> bool {
+    let Event::Agent { change, .. } = event else { return false };
+    matches!(
+        change,
+        AgentEvent::TaskSettled { .. }
+            | AgentEvent::Answered { .. }
+            | AgentEvent::TurnEnded { .. }
+            | AgentEvent::Asked { .. }
+            | AgentEvent::Settled { .. }
+            | AgentEvent::WaitEnded { .. }
+            | AgentEvent::Ready { .. }
+            | AgentEvent::Rested
+            | AgentEvent::Failed { .. }
+            | AgentEvent::Closed
+    )
+}
+
+fn react(hub: &Arc<Hub>, agent: AgentId, reaction: Reaction) {
     match reaction {
         Reaction::Start { generation } => hub.start_task(agent, generation),
         Reaction::Deliver => hub.deliver(agent),
+        Reaction::Stop => {
+            let hub = Arc::clone(hub);
+            tokio::spawn(async move {
+                if let Err(error) = hub.interrupt(Actor::Person, agent).await {
+                    tracing::debug!(%agent, %error, "what was stopped at a limit needs no interrupt");
+                }
+            });
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use consort_drivers::McpServer;
-use consort_model::{Agent, AgentId, Event, Refusal, State, Timestamp, decide};
+use consort_model::{AgentId, Event, Refusal, State, Timestamp, decide};
 use consort_store::{Change, CommitError, Committed, Store};
 
 use crate::profiles::Profiles;
+use crate::results;
 use crate::team::{TOKEN_SETTING, Team};
 
 /// Marks every process that belongs to one process of an agent, so that it is found again whatever became of its parents.
@@ -36,6 +37,8 @@ pub struct Shared {
     pub program: PathBuf,
     /// One folder per runner.
     pub runners: PathBuf,
+    /// Where long results are.
+    pub results: PathBuf,
     /// What agents' processes inherit before their profile changes it.
     pub environment: Vec<(String, String)>,
     /// How agents reach their tools.
@@ -43,11 +46,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A copy of an agent's record.
-    pub fn agent(&self, id: AgentId) -> Result<Agent, Refusal> {
-        self.store.with(|state| state.agent(id).cloned())
-    }
-
     /// Commits a decision.
     pub async fn commit(
         &self,
@@ -72,6 +70,13 @@ impl Shared {
                 tracing::warn!(%error, %agent, "the token of a closed agent was not removed");
             }
         }
+    }
+
+    /// Keeps a result of an agent, a long one in a file.
+    pub async fn keep_result(&self, agent: AgentId, text: String) -> std::io::Result<results::Kept> {
+        let folder = self.results.clone();
+        let kept = tokio::task::spawn_blocking(move || results::keep(&folder, agent, text)).await;
+        kept.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
     /// The folder of the runner of an agent's process.

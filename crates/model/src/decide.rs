@@ -434,28 +434,27 @@ pub fn may_close(state: &State, actor: Actor, id: AgentId) -> Result<(), Refusal
     }
 }
 
-/// What an interrupt of `id` does by itself, before the processes that it reaches are told: sub-agents that wait for a
-/// slot are closed, and the parent of a sub-agent that another one interrupted learns of it.
+/// Interrupts an agent and its sub-agents at every depth, in one step, so that nothing new is spawned in between; their
+/// processes are told afterwards. The parent of a sub-agent that another one interrupted learns of it.
 pub fn interrupt_team(
     state: &State,
     actor: Actor,
     id: AgentId,
     message: PromptId,
     at: Timestamp,
-) -> Vec<Event> {
+) -> Result<Vec<Event>, Refusal> {
+    check_open(state.agent(id)?)?;
+    may_interrupt(state, actor, id)?;
     let mut events = Vec::new();
     for target in interrupt_targets(state, id) {
         let Some(agent) = state.agents.get(&target) else { continue };
-        if agent.lifecycle != Lifecycle::Queued {
-            continue;
-        }
         // The parent is interrupted as well, unless the interrupt begins here.
-        if target != id {
+        if target != id && agent.lifecycle == Lifecycle::Queued {
             events.push(Event::of(target, AgentEvent::TaskReported { report: Report::Made }));
         }
         events.extend(interrupt(agent).into_iter().map(|change| Event::of(target, change)));
     }
-    let Some(agent) = state.agents.get(&id).filter(|agent| has_open_task(agent)) else { return events };
+    let Some(agent) = state.agents.get(&id).filter(|agent| has_open_task(agent)) else { return Ok(events) };
     let parent = agent.relation.parent().filter(|parent| actor.agent() != Some(*parent));
     let waits = |parent: &&Agent| {
         parent.waits.iter().any(|wait| wait.on.contains(&Awaited::Agent { agent: id })) || parent.is_closed()
@@ -474,7 +473,7 @@ pub fn interrupt_team(
             events.extend(queue(state, parent, prompt));
         }
     }
-    events
+    Ok(events)
 }
 
 /// Closes an agent with all that is bound to it: companions and sub-agents first, at every depth. Closing a closed

@@ -7,6 +7,7 @@
 //!
 //! Invariant: all that changes the driver goes through [`Task::commit`].
 
+mod care;
 mod end;
 mod start;
 
@@ -122,6 +123,10 @@ struct Process {
     read_at: Option<Instant>,
     results: mpsc::UnboundedReceiver<(CallId, CallResult)>,
     result_sender: mpsc::UnboundedSender<(CallId, CallResult)>,
+    /// The turn that this process was told to stop.
+    stopped: Option<TurnId>,
+    /// The turn that was ended because the agent gave its result in it.
+    cut_off: Option<TurnId>,
     /// When the agent last showed a sign of life, and its processor time then.
     alive_at: Instant,
     processor_time: u64,
@@ -161,7 +166,7 @@ impl Process {
     /// Serves until the process is done with.
     async fn serve(&mut self) -> Ending {
         self.run_calls(self.driver.pending_calls());
-        if let Err(ending) = self.deliver().await {
+        if let Err(ending) = self.take_up().await {
             return ending;
         }
         let mut messages = Vec::new();
@@ -173,6 +178,7 @@ impl Process {
                 }
             }
             let stall = self.stall_deadline();
+            let time_is_up = self.time_is_up_at();
             let step = tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
@@ -182,6 +188,7 @@ impl Process {
                 Some((call, result)) = self.results.recv() => self.complete(&call, result).await,
                 () = sleep_until(self.resend_at) => self.resend().await,
                 () = sleep_until(stall) => self.check_stall().await,
+                () = sleep_until(time_is_up) => self.stop_at_time().await,
                 read = read(&mut self.receiver, self.read_at, &mut messages) => match read {
                     Ok(()) => self.take_in(std::mem::take(&mut messages)).await,
                     Err(_) => Err(Ending::RunnerGone),
@@ -191,6 +198,17 @@ impl Process {
                 return ending;
             }
         }
+    }
+
+    /// Goes on with what an earlier daemon may have left undone.
+    async fn take_up(&mut self) -> Result<(), Ending> {
+        let told_to_stop = |agent: &Agent| agent.turn.as_ref().is_some_and(|turn| turn.interrupted);
+        if self.shared.store.with(|state| current(state, self.id, self.generation).is_some_and(told_to_stop))
+        {
+            self.interrupt().await?;
+        }
+        self.look_after().await?;
+        self.deliver().await
     }
 
     async fn order(&mut self, order: Order) -> Result<(), Ending> {
@@ -271,6 +289,9 @@ impl Process {
         }
         if let Some(offset) = offset {
             self.alive().await?;
+            if self.cuts_off(&batch) {
+                batch.add(driver.interrupt());
+            }
             let text = batch.has_text();
             let useless = batch.start_failure();
             self.commit_batch(driver, batch, Some(offset)).await?;
@@ -332,6 +353,7 @@ impl Process {
             committed.is_some_and(|committed| committed.events.iter().any(|event| frees(&event.event)));
         if free {
             self.confirm(true).await;
+            self.look_after().await?;
             return self.deliver().await;
         }
         self.confirm(false).await;
@@ -373,27 +395,19 @@ impl Process {
         }
     }
 
+    /// Tells the process to stop a turn that is to. That it is was committed before, with the whole team's.
     async fn interrupt(&mut self) -> Result<(), Ending> {
-        let Ok(agent) = self.shared.agent(self.id) else { return Ok(()) };
-        let changes = decide::interrupt(&agent);
-        if changes.is_empty() {
+        let turn = self.shared.store.with(|state| {
+            let turn = current(state, self.id, self.generation)?.turn.as_ref()?;
+            turn.interrupted.then_some(turn.id)
+        });
+        if turn.is_none() || turn == self.stopped {
             return Ok(());
         }
+        self.stopped = turn;
         let mut driver = self.driver.clone();
         let Output { signals, frames, calls, .. } = driver.interrupt();
-        let (id, generation) = (self.id, self.generation);
-        let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
-            let Some(agent) = current(state, id, generation) else { return Ok(vec![]) };
-            let mut writer = Writer::new(agent, at);
-            for change in decide::interrupt(agent) {
-                writer.push(change);
-            }
-            for signal in &signals {
-                writer.signal(signal.clone(), &[], &mut Uuid::now_v7);
-            }
-            Ok(of(id, writer.finish()))
-        });
-        self.commit_patiently(decide, driver, frames, calls, None).await?;
+        self.commit_patiently(self.plain(signals), driver, frames, calls, None).await?;
         Ok(())
     }
 
@@ -417,6 +431,9 @@ impl Process {
         let mut driver = self.driver.clone();
         let Output { signals, frames, calls, follow_up } = driver.answer(&key, &answer);
         let stops = answer == Answer::Stop;
+        if stops {
+            self.stopped = agent.turn.as_ref().map(|turn| turn.id);
+        }
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
             let agent =

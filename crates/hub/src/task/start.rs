@@ -210,6 +210,8 @@ impl Task {
             read_at: None,
             results,
             result_sender,
+            stopped: None,
+            cut_off: None,
             alive_at: Instant::now(),
             processor_time: 0,
         };

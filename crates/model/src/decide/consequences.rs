@@ -206,7 +206,7 @@ impl<'a> After<'a> {
         }
         if let Some(agent) = self.agent(id) {
             let read: Vec<PromptId> =
-                agent.shown.keys().copied().filter(|prompt| seen(message_receipt(*prompt))).collect();
+                agent.shown.keys().copied().filter(|prompt| is_seen(&seen, *prompt)).collect();
             if !read.is_empty() {
                 confirmed.push((id, AgentEvent::MessagesRead { prompts: read }));
             }
@@ -406,6 +406,11 @@ impl<'a> After<'a> {
             self.push_change(id, AgentEvent::Closed);
         }
     }
+}
+
+/// Whether a message was seen, or the result that it tells.
+fn is_seen(seen: &impl Fn(String) -> bool, prompt: PromptId) -> bool {
+    seen(message_receipt(prompt)) || seen(result_receipt(AgentId::new(prompt.uuid())))
 }
 
 /// Whether an agent's transcript shows what the answers to its calls of tools said. Where it does, only that counts as

@@ -181,24 +181,33 @@ pub fn hand_out(state: &State, id: AgentId, wait: WaitId) -> Result<Vec<Event>, 
     };
     let report = Report::HandedOut { certain: true };
     let mut events = Vec::new();
+    let mut shown = Vec::new();
     for awaited in &open.on {
         let Ok(other) = state.agent(awaited.agent()) else { continue };
         match *awaited {
-            Awaited::Agent { agent } => {
+            Awaited::Agent { .. } => {
                 let theirs = other.relation.parent() == Some(id) && other.relation.result().is_some();
                 if theirs && other.task.report == Report::Due {
-                    events.push(Event::of(agent, AgentEvent::TaskReported { report }));
+                    events.push(Event::of(other.id, AgentEvent::TaskReported { report }));
+                }
+                // A message about it that still waits is shown with this and need not come again.
+                let message = PromptId::new(other.id.uuid());
+                if theirs && agent.queue.iter().any(|waiting| waiting.id == message) {
+                    shown.push(message);
                 }
             }
-            Awaited::Answer { agent, prompt } => {
+            Awaited::Answer { prompt, .. } => {
                 let due = other.inquiries.iter().any(|inquiry| {
                     inquiry.prompt == prompt && inquiry.answer.is_some() && inquiry.report == Report::Due
                 });
                 if due {
-                    events.push(Event::of(agent, AgentEvent::AnswerReported { prompt, report }));
+                    events.push(Event::of(other.id, AgentEvent::AnswerReported { prompt, report }));
                 }
             }
         }
+    }
+    if !shown.is_empty() {
+        events.push(Event::of(id, AgentEvent::MessagesShown { prompts: shown, certain: true }));
     }
     events.push(Event::of(id, AgentEvent::WaitEnded { wait }));
     Ok(events)

@@ -293,15 +293,7 @@ impl World {
             }
             Step::Interrupt(n) => {
                 let target = self.state.agent(Self::id(n))?.id;
-                let message = PromptId::new(fresh);
-                let mut events = decide::interrupt_team(&self.state, Actor::Person, target, message, at);
-                for id in decide::interrupt_targets(&self.state, target) {
-                    let agent = self.state.agent(id)?;
-                    if agent.lifecycle != Lifecycle::Queued {
-                        events.extend(of(agent, decide::interrupt(agent)));
-                    }
-                }
-                Ok(events)
+                decide::interrupt_team(&self.state, Actor::Person, target, PromptId::new(fresh), at)
             }
             Step::Close { of, by } => decide::close(&self.state, Self::actor(by), Self::id(of), at),
             Step::Reopen(n) => decide::reopen(&self.state, Self::id(n)),

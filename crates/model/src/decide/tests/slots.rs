@@ -134,7 +134,7 @@ fn an_interrupted_or_closed_parent_drops_its_queued_sub_agents() {
             team.close(parent);
         } else {
             let message = PromptId::new(uuid(70));
-            let events = interrupt_team(&team.state, Actor::Person, parent, message, Timestamp(0));
+            let events = interrupt_team(&team.state, Actor::Person, parent, message, Timestamp(0)).unwrap();
             team.apply(events);
             assert!(team.agent(parent).queue.is_empty(), "it is not woken by what it lost");
             assert!(!team.agent(child).is_closed());
@@ -151,7 +151,8 @@ fn a_person_may_drop_a_queued_sub_agent_and_the_parent_learns_of_it() {
     team.ready(parent);
     spawn(&mut team, 2, parent);
     let queued = spawn(&mut team, 3, parent);
-    let events = interrupt_team(&team.state, Actor::Person, queued, PromptId::new(uuid(70)), Timestamp(0));
+    let events =
+        interrupt_team(&team.state, Actor::Person, queued, PromptId::new(uuid(70)), Timestamp(0)).unwrap();
     team.apply(events);
     assert!(team.agent(queued).is_closed());
     assert!(team.agent(parent).queue[0].text.contains("was closed"));

@@ -239,7 +239,8 @@ fn an_interrupt_by_a_person_is_told_to_the_parent_and_one_from_above_is_not() {
         team.working(parent);
         team.working(child);
         let (actor, target) = which(parent, child);
-        let events = interrupt_team(&team.state, actor, target, PromptId::new(uuid(70)), Timestamp(0));
+        let events =
+            interrupt_team(&team.state, actor, target, PromptId::new(uuid(70)), Timestamp(0)).unwrap();
         team.apply(events);
         told(&team, parent)
     };

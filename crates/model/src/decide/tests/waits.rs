@@ -132,6 +132,22 @@ fn a_continued_wait_gets_the_result_that_a_broken_one_did_not() {
 }
 
 #[test]
+fn a_continued_wait_shows_what_came_as_a_message_meanwhile_and_that_comes_no_more() {
+    for seen in [true, false] {
+        let mut stage = stage(DriverKind::Claude);
+        stage.settle();
+        assert_eq!(stage.told(), 1, "nobody waited, so it waits for the end of the turn");
+        let wait = stage.wait(90);
+        stage.hand_out(wait);
+        if seen {
+            stage.tool_says(&result_receipt(stage.child));
+        }
+        stage.team.end_turn(stage.parent);
+        assert_eq!(stage.told(), usize::from(!seen));
+    }
+}
+
+#[test]
 fn a_turn_that_ends_before_its_call_leaves_the_result_as_a_message() {
     for outcome in [TurnOutcome::Completed, TurnOutcome::Interrupted] {
         let mut stage = stage(DriverKind::Claude);
@@ -219,7 +235,8 @@ fn who_waits_in_a_call_is_not_told_beside_it() {
     assert_eq!(stage.told(), 0);
     let child = stage.child;
     let events =
-        interrupt_team(&stage.team.state, Actor::Person, child, PromptId::new(uuid(70)), Timestamp(0));
+        interrupt_team(&stage.team.state, Actor::Person, child, PromptId::new(uuid(70)), Timestamp(0))
+            .unwrap();
     stage.team.apply(events);
     assert_eq!(stage.told(), 0);
 }
