@@ -1,7 +1,7 @@
 //! The agents: creating, listing, and everything that is one call about one agent.
 
 use consort_daemon::protocol::{AgentView, Call, DaemonStatus, Done, NewAgent};
-use consort_model::{AgentId, Status, TeamTools, TurnOutcome};
+use consort_model::{AgentId, Status, TaskResult, TeamTools, TurnOutcome};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -194,6 +194,14 @@ fn what(agent: &AgentView) -> String {
     if agent.team_tools == TeamTools::Missing {
         parts.push("no team tools".to_owned());
     }
+    if let Some(label) = agent.label.as_ref().filter(|label| **label != agent.name) {
+        parts.push(one_line(label));
+    }
+    match &agent.result {
+        Some(TaskResult::Yielded { .. }) => parts.push("done".to_owned()),
+        Some(TaskResult::Stopped { reason }) => parts.push(format!("stopped: {}", one_line(reason))),
+        Some(TaskResult::Failed { .. } | TaskResult::Closed) | None => {}
+    }
     // What it says of itself is newer than what it was asked first.
     if let Some(words) = agent.note.as_ref().or(agent.title.as_ref()) {
         parts.push(one_line(words));
@@ -315,6 +323,8 @@ mod tests {
             companion: owner.is_some(),
             owner: owner.map(id_of),
             parent: None,
+            label: None,
+            result: None,
             created_at: Timestamp(id as i64),
             working_since: None,
             last_outcome: None,

@@ -26,6 +26,16 @@ pub struct Arguments {
     pub command: Option<Command>,
 }
 
+/// `consort messages`.
+#[derive(Args, Debug)]
+pub struct Messages {
+    /// Only those that this agent wrote or got: its name, its id, or a unique beginning or end of the id.
+    pub agent: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -47,6 +57,9 @@ pub enum Command {
     /// List what the agents ask of a person, oldest first.
     #[command(after_help = "Example: consort inbox")]
     Inbox(JsonOnly),
+    /// List the messages between agents, oldest first, and how far they are.
+    #[command(after_help = "Example: consort messages fixer")]
+    Messages(Messages),
     /// Allow what an agent asks for.
     #[command(after_help = "Example: consort approve 3f2a9c1e --session")]
     Approve(Approve),

@@ -20,6 +20,7 @@ mod import;
 mod inbox;
 mod link;
 mod log;
+mod messages;
 mod output;
 mod profiles;
 mod progress;
@@ -70,6 +71,7 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Send(args) => run::send(&args)?,
         Command::Log(args) => log::log(&args)?,
         Command::Inbox(args) => inbox::inbox(args.json)?,
+        Command::Messages(args) => messages::messages(&args)?,
         Command::Approve(args) => inbox::approve(&args)?,
         Command::Deny(args) => inbox::deny(&args)?,
         Command::Answer(args) => inbox::answer(&args)?,

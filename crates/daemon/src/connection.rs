@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 use crate::powers;
 use crate::protocol::{
     AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
-    NewProfile, NewPrompt, NewRuleScope, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView, Sent,
-    Snapshot, TranscriptPage, Welcome, codes,
+    MessageView, NewProfile, NewPrompt, NewRuleScope, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView,
+    Sent, Snapshot, TranscriptPage, Welcome, codes,
 };
 use crate::server::Daemon;
 
@@ -225,6 +225,10 @@ impl Client {
                 open.into_iter().map(|(agent, ask)| InboxEntry::new(state, agent, ask)).collect::<Vec<_>>()
             })),
             Call::Answer { ask, answer } => done(hub.answer(Actor::Person, &ask, answer).await.map(drop)),
+            Call::ListMessages { agent } => {
+                let of = agent.map(|agent| self.find(&agent)).transpose()?;
+                value(&hub.with(|state| MessageView::list(state, of)))
+            }
             Call::ListRules {} => {
                 value(&hub.with(|state| state.rules.values().map(RuleView::from).collect::<Vec<_>>()))
             }

@@ -18,6 +18,7 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::GetAgent { .. }
         | Call::Transcript { .. }
         | Call::Inbox {}
+        | Call::ListMessages { .. }
         | Call::ListRules {}
         | Call::ListProfiles {}
         | Call::CheckProfiles { .. }

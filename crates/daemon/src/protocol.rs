@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
-    Item, ItemIndex, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId, Refusal, RuleId, RuleScope,
-    SandboxMode, SessionOption, Stamped, State, Status, Support, TeamTools, Timestamp, ToolKind, TurnOutcome,
-    Usage,
+    Item, ItemIndex, LetterState, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId, Refusal,
+    RuleId, RuleScope, SandboxMode, SessionOption, Stamped, State, Status, Support, TaskResult, TeamTools,
+    Timestamp, ToolKind, TurnOutcome, Usage,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,6 +172,13 @@ pub enum Call {
         ask: String,
         /// The answer.
         answer: Answer,
+    },
+    /// The last messages between agents, oldest first. Answer: list of [`MessageView`].
+    #[serde(rename = "messages.list")]
+    ListMessages {
+        /// Only those that this agent wrote or got: id, beginning or end of the id, or name; none: all.
+        #[serde(default)]
+        agent: Option<String>,
     },
     /// All rules. Answer: list of [`RuleView`].
     #[serde(rename = "rules.list")]
@@ -575,6 +582,12 @@ pub struct AgentView {
     pub owner: Option<AgentId>,
     /// The agent that it works for as a sub-agent.
     pub parent: Option<AgentId>,
+    /// What it is there for.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// How its task as a sub-agent ended; null: it is not over, or there is none.
+    #[serde(default)]
+    pub result: Option<TaskResult>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When its turn began.
@@ -621,6 +634,8 @@ impl AgentView {
             companion: agent.relation.owner().is_some(),
             owner: agent.relation.owner(),
             parent: agent.relation.parent(),
+            label: agent.brief.label.clone(),
+            result: agent.relation.result().cloned(),
             created_at: agent.created_at,
             working_since: agent.turn.as_ref().map(|turn| turn.started_at),
             last_outcome: agent.last_outcome.clone(),
@@ -682,6 +697,52 @@ impl InboxEntry {
             at: ask.at,
             body: ask.body.clone(),
         }
+    }
+}
+
+/// A message from one agent to another, as lists show it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MessageView {
+    /// Which message.
+    pub id: PromptId,
+    /// Who wrote it.
+    pub from: AgentId,
+    /// That one's name.
+    pub from_name: String,
+    /// Who gets it.
+    pub to: AgentId,
+    /// That one's name.
+    pub to_name: String,
+    /// How far it is.
+    pub state: LetterState,
+    /// When it was sent.
+    pub at: Timestamp,
+    /// How its text begins; all of it is in the recipient's transcript.
+    pub preview: String,
+}
+
+impl MessageView {
+    /// The last messages that an agent wrote or got, or all, oldest first.
+    pub fn list(state: &State, of: Option<AgentId>) -> Vec<Self> {
+        let name = |id: AgentId| state.agents.get(&id).map_or_else(String::new, |agent| agent.name.clone());
+        let mut messages: Vec<Self> = state
+            .agents
+            .values()
+            .flat_map(|to| to.letters.iter().map(move |letter| (to, letter)))
+            .filter(|(to, letter)| of.is_none_or(|of| of == to.id || of == letter.from))
+            .map(|(to, letter)| Self {
+                id: letter.prompt,
+                from: letter.from,
+                from_name: name(letter.from),
+                to: to.id,
+                to_name: to.name.clone(),
+                state: letter.state,
+                at: letter.at,
+                preview: letter.preview.clone(),
+            })
+            .collect();
+        messages.sort_by_key(|message| (message.at, message.id));
+        messages
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Launch {
     /// The permission mode to begin with, where the agent has such modes itself.
     #[serde(default)]
     pub permissions: PermissionMode,
+    /// The only tools that the agent may use, kinds or names of its own, where its program can be told; none: all.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
     /// For Codex: what its commands may do by themselves.
     #[serde(default)]
     pub sandbox_mode: Option<SandboxMode>,

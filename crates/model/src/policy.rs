@@ -10,6 +10,7 @@
 
 mod call;
 pub mod command;
+mod given;
 mod paths;
 mod rule;
 pub mod shell;
@@ -97,6 +98,14 @@ pub fn judge<'a>(
             return deny(message, SettledBy::Rule { rule: rule.id });
         }
         denial = denial.max(by_rule);
+    }
+    if !given::is_given(agent, tool) {
+        let listed = agent.brief.tools.as_deref().unwrap_or_default().join(", ");
+        let message = format!(
+            "this is not one of the tools that you were given ({listed}); do without it, and say in your result what is \
+             missing"
+        );
+        return deny(message, SettledBy::Mode);
     }
     let changes_files =
         matches!(tool.tool, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) || !tool.diffs.is_empty();

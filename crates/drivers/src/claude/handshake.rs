@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::options::mode_of;
 use super::system::commands;
+use super::tools::names_of;
 use super::wire::one_line;
 use super::{Claude, Phase, Request, warn};
 use crate::{CommandLine, Output};
@@ -50,6 +51,10 @@ impl Claude {
         }
         for root in &self.launch.roots {
             option("--add-dir", root);
+        }
+        if let Some(tools) = &self.launch.tools {
+            // Which tools there are, not which need no approval. Those of MCP servers are not meant.
+            option("--tools", &names_of(tools));
         }
         let environment = vec![("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS".to_owned(), "1".to_owned())];
         CommandLine { before: Vec::new(), after, environment }

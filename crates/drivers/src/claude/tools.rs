@@ -240,6 +240,27 @@ pub fn kind(name: &str) -> ToolKind {
     }
 }
 
+/// The agent's own names for these tools, in the form of its option: kinds become the tools of that kind.
+pub fn names_of(tools: &[String]) -> String {
+    let mut names = vec!["ToolSearch"];
+    for tool in tools {
+        match tool.as_str() {
+            "read" => names.extend(["Read", "NotebookRead"]),
+            "search" => names.extend(["Glob", "Grep", "LS"]),
+            "edit" => names.extend(["Edit", "MultiEdit", "Write", "NotebookEdit"]),
+            "execute" => names.extend(["Bash", "BashOutput", "KillShell"]),
+            "fetch" => names.extend(["WebFetch", "WebSearch"]),
+            "think" => names.extend(["TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList"]),
+            // Whatever cannot be a name is no tool of it.
+            name if name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') => {
+                names.push(name)
+            }
+            _ => {}
+        }
+    }
+    names.join(",")
+}
+
 fn title(name: &str, input: &Value) -> String {
     let of = |key: &str| text(input, key).map(str::trim).filter(|text| !text.is_empty());
     let with = |key: &str| of(key).map(|text| format!("{name} {text}"));
@@ -403,5 +424,17 @@ mod tests {
         assert_eq!(shortened(&raw), json!({"backgroundTaskId": "b"}));
         assert_eq!(shortened(&json!("Error: no")), Value::Null);
         assert_eq!(shortened(&json!({"stdout": "a"})), Value::Null);
+    }
+
+    #[test]
+    fn listed_tools_are_told_by_their_own_names() {
+        let listed =
+            |tools: &[&str]| names_of(&tools.iter().map(|tool| (*tool).to_owned()).collect::<Vec<_>>());
+        assert_eq!(listed(&[]), "ToolSearch");
+        assert_eq!(listed(&["search", "Edit"]), "ToolSearch,Glob,Grep,LS,Edit");
+        assert_eq!(
+            listed(&["read", "x --dangerous", "a,b", "delete"]),
+            "ToolSearch,Read,NotebookRead,delete"
+        );
     }
 }

@@ -751,11 +751,7 @@ fn frees(event: &Event) -> bool {
 
 fn change(decide: &Decide, link: LinkChange) -> Change {
     let decide = Arc::clone(decide);
-    Change {
-        decide: Box::new(move |state, at| whole(state, at, &*decide)),
-        link: Some(link),
-        to_disk: false,
-    }
+    Change { decide: Box::new(move |state, at| whole(state, at, &*decide)), link: Some(link), to_disk: false }
 }
 
 /// The text of a turn: a person's prompt as it is; agents' messages marked with who wrote them.

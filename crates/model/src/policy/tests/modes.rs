@@ -119,3 +119,27 @@ fn a_question_goes_to_a_person_whatever_the_mode() {
     let body = AskBody::Question(question);
     assert_eq!(judge(&in_mode(PermissionMode::Bypass), &[], &body, &resolve), Verdict::AskPerson);
 }
+
+#[test]
+fn who_was_given_a_list_of_tools_has_no_others() {
+    let mut subject = agent(1);
+    subject.relation = sub_agent_of(crate::ids::AgentId::new(uuid(9)));
+    subject.permissions = PermissionMode::Bypass;
+    let table: [(Option<&[&str]>, ToolCall, bool); 8] = [
+        (None, tool(ToolKind::Execute, "ls"), true),
+        (Some(&[]), tool(ToolKind::Read, "a"), false),
+        (Some(&["read", "search"]), tool(ToolKind::Read, "a"), true),
+        (Some(&["read", "search"]), tool(ToolKind::Execute, "ls"), false),
+        (Some(&["read"]), tool(ToolKind::Other, "consort: yield_to_parent"), true),
+        (Some(&["github: get_issue"]), tool(ToolKind::Other, "github: get_issue"), true),
+        (Some(&["github"]), tool(ToolKind::Other, "github: get_issue"), true),
+        (Some(&["git"]), tool(ToolKind::Other, "github: get_issue"), false),
+    ];
+    for (tools, call, given) in table {
+        subject.brief.tools = tools.map(|tools| tools.iter().map(|tool| (*tool).to_owned()).collect());
+        let body = AskBody::Approval { tool: call.clone(), options: vec![] };
+        let verdict = judge(&subject, [], &body, &|_| None);
+        let denied = matches!(verdict, Verdict::Settle(Answer::Deny { .. }, _));
+        assert_eq!(denied, !given, "{tools:?} {}", call.title);
+    }
+}
