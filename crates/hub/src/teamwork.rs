@@ -6,20 +6,18 @@
 //! Invariant: a call that waits is on record while it does. When it breaks off, whoever dropped it, the record is ended and
 //! what it waited for comes as a message; so nothing depends on a call being answered.
 
-mod view;
 mod waits;
 
 use std::path::{Path, PathBuf};
 
 use consort_drivers::CallResult;
 use consort_model::{
-    Actor, Agent, AgentId, Attachment, Brief, LetterState, PermissionMode, Prompt, PromptId, PromptOrigin,
-    Refusal, Relation, Timestamp, ToolCallId, decide,
+    Actor, Agent, AgentId, AskBody, Attachment, Brief, LetterState, Prompt, PromptId, PromptOrigin, Refusal,
+    Relation, Status, Timestamp, ToolCallId, decide,
 };
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use view::{MemberView, Standing};
 pub use waits::{Answered, Outcome, Waited};
 
 use crate::HubError;
@@ -116,30 +114,17 @@ impl Hub {
         let id = AgentId::new(Uuid::now_v7());
         let label = spawn.label.map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
         let profile = spawn.profile.unwrap_or_else(|| above.profile.to_string());
-        let permissions = self.permissions_below(&above, &profile);
         let new = NewAgent {
             id,
             profile: Some(profile),
             name: label.as_deref().map(name_of),
             cwd,
             relation: Relation::SubAgent { parent, tool_call: spawn.tool_call, result: None },
-            permissions,
+            permissions: None,
             prompt: Some(prompt),
             brief: Brief { label, model: spawn.model, tools: spawn.tools },
         };
         self.create(Actor::Agent(parent), new).await
-    }
-
-    /// What the approvals of a sub-agent follow: what its profile says, but never more than its parent's do.
-    fn permissions_below(&self, parent: &Agent, profile: &str) -> Option<PermissionMode> {
-        let own = self.shared.profiles.find(Some(profile))?.default_permissions;
-        let place = |mode: PermissionMode| match mode {
-            PermissionMode::Plan => 0,
-            PermissionMode::Default => 1,
-            PermissionMode::AcceptEdits => 2,
-            PermissionMode::Bypass => 3,
-        };
-        Some(if place(parent.permissions) < place(own) { parent.permissions } else { own })
     }
 
     /// Takes a sub-agent's result. Its turn ends when its transcript shows that the call is over.
@@ -225,6 +210,15 @@ impl Hub {
         })
         .await?;
         Ok(shown.await.unwrap_or_default())
+    }
+}
+
+/// What an agent is doing, in words that tell what kind of answer it waits for.
+pub fn status_words(agent: &Agent) -> &'static str {
+    match (agent.status(), agent.asks.first().map(|ask| &ask.body)) {
+        (Status::NeedsInput, Some(AskBody::Approval { .. })) => "needs approval",
+        (Status::NeedsInput, _) => "needs an answer",
+        (status, _) => status.words(),
     }
 }
 

@@ -64,8 +64,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context)?;
-        let offered = self.tools.iter().filter(|tool| tool.audience.includes(&caller));
-        Ok(ListToolsResult::with_all_items(offered.map(|tool| tool.tool.clone()).collect()))
+        let offered = self.hub.with(|state| {
+            let offered = self.tools.iter().filter(|tool| tool.audience.includes(state, &caller));
+            offered.map(|tool| tool.tool.clone()).collect()
+        });
+        Ok(ListToolsResult::with_all_items(offered))
     }
 
     async fn call_tool(
@@ -74,7 +77,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let tool = self.tool(&request.name).filter(|tool| tool.audience.includes(&caller));
+        let tool = self
+            .tool(&request.name)
+            .filter(|tool| self.hub.with(|state| tool.audience.includes(state, &caller)));
         let tool = tool.ok_or_else(|| {
             ErrorData::invalid_params(
                 format!("there is no tool `{}` for you; list the tools", request.name),

@@ -116,15 +116,18 @@ pub enum Audience {
     SubAgents,
     /// Agents that may create others.
     Creators,
+    /// Agents that may have sub-agents.
+    Parents,
 }
 
 impl Audience {
     /// Whether this agent is among them.
-    pub fn includes(self, agent: &Agent) -> bool {
+    pub fn includes(self, state: &State, agent: &Agent) -> bool {
         match self {
             Self::Everyone => true,
             Self::SubAgents => agent.relation.parent().is_some(),
             Self::Creators => decide::may_create(agent).is_ok(),
+            Self::Parents => decide::may_spawn(state, agent).is_ok(),
         }
     }
 }

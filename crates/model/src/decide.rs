@@ -12,8 +12,8 @@ mod tools;
 
 pub use consequences::consequences;
 pub use messages::{
-    MAX_MESSAGE, answerable, begin_wait, end_wait, find_visible, hand_out, inquire, is_there, may_interrupt,
-    may_see, reopen_calls, send_message, show_messages, visible,
+    MAX_MESSAGE, answerable, begin_wait, end_wait, find_visible, hand_out, inquire, is_there, reopen_calls,
+    send_message, show_messages, visible,
 };
 pub use rules::{add_rule, granted, remove_rule};
 pub use tasks::{
@@ -183,20 +183,26 @@ fn check_relation(state: &State, actor: Actor, relation: &Relation) -> Result<()
             Ok(())
         }
         Relation::SubAgent { parent, .. } => {
-            if creator.relation.owner().is_some() {
-                return Err(Refusal::NotAllowed {
-                    reason: "a companion cannot have sub-agents; ask its owner to spawn one".into(),
-                });
-            }
-            if depth(state, *parent) >= limits.subagent_depth {
-                return reached(limits.subagent_depth, "how deep sub-agents may nest");
-            }
+            may_spawn(state, creator)?;
             if actor.agent().is_some() {
                 tasks::check_not_stopped(creator)?;
             }
             tasks::check_budget(state, *parent)
         }
     }
+}
+
+/// Whether an agent may have sub-agents at all: no companion has, and no sub-agent that is as deep as they may nest.
+pub fn may_spawn(state: &State, agent: &Agent) -> Result<(), Refusal> {
+    if agent.relation.owner().is_some() {
+        let reason = "a companion cannot have sub-agents; ask its owner to spawn one".to_owned();
+        return Err(Refusal::NotAllowed { reason });
+    }
+    let limit = state.limits.subagent_depth;
+    if depth(state, agent.id) >= limit {
+        return Err(Refusal::LimitReached { limit, what: "how deep sub-agents may nest".to_owned() });
+    }
+    Ok(())
 }
 
 /// Whether a new sub-agent has to wait for a slot; refused where too many wait already. Who waits longer comes first.

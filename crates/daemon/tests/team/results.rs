@@ -164,8 +164,8 @@ async fn files_go_with_a_task_and_what_cannot_be_spawned_leaves_nothing() {
     let spawn =
         Spawn { files: vec!["notes.txt".into()], label: Some("take  notes".into()), ..task("[[hang]]") };
     let child = stage.hub.spawn(parent, spawn).await.unwrap();
-    let view = stage.hub.member(parent, &child.to_string()).unwrap();
-    assert_eq!((view.name.as_str(), view.label.as_deref()), ("take-notes", Some("take  notes")));
+    let record = stage.look(child);
+    assert_eq!((record.name.as_str(), record.brief.label.as_deref()), ("take-notes", Some("take  notes")));
     let before = stage.hub.with(|state| state.agents.len());
     let secret = stage.home.elsewhere().join("secret.txt");
     let refused = [

@@ -140,5 +140,5 @@ async fn open(home: &Home) -> Arc<Hub> {
         program: home.programs().consort.clone(),
         environment: std::env::vars().filter(|(key, _)| key != "CONSORT_HOME").chain([mark]).collect(),
     };
-    Hub::open(settings).await.unwrap()
+    Hub::open(settings, |_| None).await.unwrap()
 }

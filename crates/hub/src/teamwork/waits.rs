@@ -13,8 +13,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::message;
-use super::view::status_words;
+use super::{message, status_words};
 use crate::HubError;
 use crate::hub::Hub;
 use crate::shared::Shared;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use consort_hub::NewAgent;
-use consort_model::{Actor, AgentId, Prompt, PromptId, PromptOrigin, Relation, Timestamp};
+use consort_model::{Actor, AgentId, Brief, Prompt, PromptId, PromptOrigin, Relation, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -100,6 +100,7 @@ async fn create_agent(call: Call, arguments: CreateAgent) -> Outcome {
         },
         permissions: None,
         prompt,
+        brief: Brief::default(),
     };
     let id = call.hub.create(Actor::Agent(call.caller), new).await?;
     let agent = call.hub.with(|state| state.agent(id).map(|agent| Seen::by(call.caller, agent)))?;

@@ -1,15 +1,14 @@
 //! Messages from one agent to others. A message is a prompt with an agent as its author: it wakes an idle agent, and a
-//! working one gets it when its turn is over, marked as coming from an agent.
+//! working one gets it when its turn is over, marked as coming from an agent. Who may write to whom and how often is decided
+//! behind `consort_hub::teamwork`.
 
-use consort_model::{AgentId, Prompt, PromptId, PromptOrigin, Timestamp, visibility};
+use consort_hub::teamwork::SentMessage;
+use consort_model::team::message_receipt;
+use consort_model::{AgentId, LetterState, PromptId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::tool::{Call, Effect, Nothing, Outcome, Refused, Reply, TeamTool};
-
-/// The longest message, in bytes. What is longer belongs in a file.
-const MAX_MESSAGE: usize = 64 << 10;
 
 /// The tools of this group.
 pub fn tools() -> [TeamTool; 3] {
@@ -34,7 +33,7 @@ pub fn tools() -> [TeamTool; 3] {
         TeamTool::new(
             "check_messages",
             Effect::Reads,
-            "Shows the messages that wait for you while you work. Use it in a long turn when you expect news from another \
+            "Shows the messages that wait for you while you work; they do not come again afterwards. Use it in a long turn when you expect news from another \
              agent. You need not call it at the end of a turn: messages that wait then are given to you by themselves. Takes \
              no arguments.",
             check_messages,
@@ -54,49 +53,32 @@ struct SendMessage {
 
 /// What became of a message.
 #[derive(Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-enum Posted {
-    /// A turn begins with it.
-    Delivered,
-    /// It waits for the end of a turn, behind others.
-    Queued { before_it: u32 },
-    /// It was not taken.
-    Refused { reason: String },
-}
-
-#[derive(Serialize)]
-struct Receipt {
+struct Posted {
+    id: PromptId,
     agent: AgentId,
     name: String,
-    #[serde(flatten)]
-    posted: Posted,
+    state: LetterState,
 }
 
-impl Receipt {
+impl From<SentMessage> for Posted {
+    fn from(SentMessage { id, to, name, state }: SentMessage) -> Self {
+        Self { id, agent: to, name, state }
+    }
+}
+
+impl Posted {
     fn line(&self) -> String {
-        let name = &self.name;
-        match &self.posted {
-            Posted::Delivered => format!("Delivered to `{name}`."),
-            Posted::Queued { before_it: 0 } => {
-                format!("Queued for `{name}`: it gets it when its turn is over.")
-            }
-            Posted::Queued { before_it } => format!("Queued for `{name}` behind {before_it} others."),
-            Posted::Refused { reason } => format!("Refused for `{name}`: {reason}."),
+        match self.state {
+            LetterState::Queued => format!("Queued for `{}`: it gets it when it is free.", self.name),
+            _ => format!("Delivered to `{}`.", self.name),
         }
     }
 }
 
 async fn send_message(call: Call, arguments: SendMessage) -> Outcome {
     let agent = call.find(&arguments.to)?;
-    if agent.id == call.caller {
-        return Err(Refused::new("that is yourself; list_agents shows the others"));
-    }
-    check(&arguments.text)?;
-    let receipt = post(&call, agent.id, agent.name, &arguments.text).await;
-    if let Posted::Refused { reason } = receipt.posted {
-        return Err(Refused(reason));
-    }
-    Ok(Reply::new(receipt.line(), receipt))
+    let posted = Posted::from(call.hub.send_message(call.caller, agent.id, arguments.text).await?);
+    Ok(Reply::new(posted.line(), posted))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -108,50 +90,25 @@ struct BroadcastMessage {
 
 async fn broadcast_message(call: Call, arguments: BroadcastMessage) -> Outcome {
     #[derive(Serialize)]
-    struct Receipts {
-        receipts: Vec<Receipt>,
+    struct NotPosted {
+        name: String,
+        reason: String,
     }
-    check(&arguments.text)?;
-    let others: Vec<(AgentId, String)> = call.hub.with(|state| {
-        let open = visibility::known_to(state, call.caller).filter(|agent| !agent.is_closed());
-        open.map(|agent| (agent.id, agent.name.clone())).collect()
-    });
-    if others.is_empty() {
+    #[derive(Serialize)]
+    struct All {
+        posted: Vec<Posted>,
+        refused: Vec<NotPosted>,
+    }
+    let (sent, refused) = call.hub.broadcast(call.caller, arguments.text).await?;
+    if sent.is_empty() && refused.is_empty() {
         return Err(Refused::new("there is no other agent that you can see, so nobody was written to"));
     }
-    let mut receipts = Vec::new();
-    for (agent, name) in others {
-        receipts.push(post(&call, agent, name, &arguments.text).await);
-    }
-    let text = receipts.iter().map(Receipt::line).collect::<Vec<_>>().join("\n");
-    Ok(Reply::new(text, Receipts { receipts }))
-}
-
-fn check(text: &str) -> Result<(), Refused> {
-    if text.len() > MAX_MESSAGE {
-        return Err(Refused(format!(
-            "the message has {} bytes and {MAX_MESSAGE} is the limit; write it to a file and send its path",
-            text.len()
-        )));
-    }
-    Ok(())
-}
-
-/// Sends a message. Why it is refused becomes part of the receipt, so that others still get theirs.
-async fn post(call: &Call, agent: AgentId, name: String, text: &str) -> Receipt {
-    let prompt = Prompt {
-        id: PromptId::new(Uuid::now_v7()),
-        origin: PromptOrigin::Agent { agent: call.caller },
-        text: text.to_owned(),
-        attachments: vec![],
-        at: Timestamp::default(),
-    };
-    let posted = match call.hub.send(agent, prompt).await {
-        Ok(None) => Posted::Delivered,
-        Ok(Some(place)) => Posted::Queued { before_it: place },
-        Err(error) => Posted::Refused { reason: Refused::from(error).0 },
-    };
-    Receipt { agent, name, posted }
+    let posted: Vec<Posted> = sent.into_iter().map(Posted::from).collect();
+    let refused: Vec<NotPosted> =
+        refused.into_iter().map(|(name, reason)| NotPosted { name, reason }).collect();
+    let refusals = refused.iter().map(|not| format!("Refused for `{}`: {}.", not.name, not.reason));
+    let text = posted.iter().map(Posted::line).chain(refusals).collect::<Vec<_>>().join("\n");
+    Ok(Reply::new(text, All { posted, refused }))
 }
 
 async fn check_messages(call: Call, _: Nothing) -> Outcome {
@@ -160,28 +117,28 @@ async fn check_messages(call: Call, _: Nothing) -> Outcome {
         from: String,
         at: Timestamp,
         text: String,
+        receipt: String,
     }
     #[derive(Serialize)]
     struct Messages {
         messages: Vec<Message>,
     }
-    let messages: Vec<Message> = call.hub.with(|state| {
-        let waiting = state.agents.get(&call.caller).into_iter().flat_map(|agent| &agent.queue);
-        let from_agents = waiting.filter_map(|prompt| match prompt.origin {
-            PromptOrigin::Agent { agent } => {
-                let from =
-                    state.agents.get(&agent).map_or_else(|| agent.to_string(), |agent| agent.name.clone());
-                Some(Message { from, at: prompt.at, text: prompt.text.clone() })
-            }
-            PromptOrigin::Person => None,
-        });
-        from_agents.collect()
-    });
+    let shown = call.hub.check_messages(call.caller).await?;
+    let messages: Vec<Message> = shown
+        .into_iter()
+        .map(|shown| Message {
+            from: shown.from,
+            at: shown.at,
+            text: shown.text,
+            receipt: message_receipt(shown.id),
+        })
+        .collect();
     let text = match messages.as_slice() {
         [] => "No messages wait for you.".to_owned(),
         messages => {
             let part = |message: &Message| {
-                format!("[From agent `{}`, not from a person]\n{}", message.from, message.text)
+                let Message { from, text, receipt, .. } = message;
+                format!("[From agent `{from}`, not from a person] [{receipt}]\n{text}")
             };
             messages.iter().map(part).collect::<Vec<_>>().join("\n\n")
         }

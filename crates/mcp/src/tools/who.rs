@@ -1,10 +1,10 @@
 //! Who is there: the caller itself, the other agents it knows of, and the profiles new ones can be made from.
 
-use consort_hub::HubError;
+use consort_hub::{HubError, teamwork};
 use consort_model::relation::TaskResult;
 use consort_model::{
-    Agent, AgentId, Availability, DriverKind, ItemBody, Lifecycle, PlanEntry, Relation, State, Status,
-    Timestamp, TurnOutcome, visibility,
+    Agent, AgentId, Availability, DriverKind, ItemBody, Lifecycle, PlanEntry, Relation, State, Timestamp,
+    TurnOutcome, visibility,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,10 @@ pub fn tools() -> [TeamTool; 4] {
         TeamTool::new(
             "list_agents",
             Effect::Reads,
-            "Lists the other agents that you can see and write to: name, id, relation to you, status (starting, idle, \
-             working, needs input, stalled, failed, closed), what each is doing and since when. Use it to find out whom to \
+            "Lists the other agents that you can see and write to: name, id, relation to you, status (queued, starting, \
+             idle, working, needs approval, needs an answer, stalled, failed, closed), what each is doing and since when. Use it to find out whom to \
              ask or message, or how your own sub-agents are getting on; use get_agent for one in detail. An agent that \
-             needs input waits for the person, so do not wait for it.",
+             needs approval waits for the person, so do not wait for it.",
             list_agents,
         ),
         TeamTool::new(
@@ -61,7 +61,11 @@ pub struct Seen {
     name: String,
     /// How it stands to the one who asks.
     relation: &'static str,
-    status: Status,
+    /// Such as `working`, `needs approval` or `queued`.
+    status: &'static str,
+    /// What it is there for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     profile: String,
     cwd: String,
     created_at: Timestamp,
@@ -81,7 +85,8 @@ impl Seen {
             id: agent.id,
             name: agent.name.clone(),
             relation: relation(asker, agent),
-            status: agent.status(),
+            status: teamwork::status_words(agent),
+            label: agent.brief.label.clone(),
             profile: agent.profile.to_string(),
             cwd: agent.cwd.clone(),
             created_at: agent.created_at,
@@ -94,8 +99,9 @@ impl Seen {
     /// The same in one line.
     pub fn line(&self) -> String {
         let Self { name, id, relation, status, .. } = self;
-        let note = self.note.as_ref().map_or_else(String::new, |note| format!(": {note}"));
-        format!("{name} ({relation}, {}){note} [{id}]", status.words())
+        let words = self.note.as_ref().or(self.label.as_ref());
+        let words = words.map_or_else(String::new, |words| format!(": {words}"));
+        format!("{name} ({relation}, {status}){words} [{id}]")
     }
 }
 
@@ -236,7 +242,8 @@ async fn get_agent(call: Call, arguments: GetAgent) -> Outcome {
         _ => None,
     };
     match &result {
-        Some(TaskResult::Yielded { text }) => add("Result", text),
+        Some(TaskResult::Yielded { text, .. }) => add("Result", text),
+        Some(TaskResult::Stopped { reason }) => add("Stopped", reason),
         Some(TaskResult::Failed { reason }) => add("Failed", reason),
         Some(TaskResult::Closed) => add("Result", "none, it was closed before"),
         None => {}

@@ -1,17 +1,18 @@
 //! Messages between agents, inquiries, and the calls in which agents wait.
 //!
-//! Owns who may see and write to whom and how often. A message is a prompt in the recipient's queue; the letters that an
+//! Owns who may write to whom and how often. A message is a prompt in the recipient's queue; the letters that an
 //! agent remembers tell its state.
 
 use super::tasks::has_open_task;
 use super::{check_open, queue};
 use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, Status};
-use crate::command::{Actor, Refusal};
+use crate::command::Refusal;
 use crate::event::{AgentEvent, Event};
 use crate::ids::{AgentId, PromptId, Timestamp, WaitId};
 use crate::limits::Limits;
 use crate::state::State;
 use crate::team::{Awaited, Report, Wait};
+use crate::visibility::knows;
 
 /// The longest message, in bytes.
 pub const MAX_MESSAGE: usize = 64 << 10;
@@ -19,21 +20,10 @@ pub const MAX_MESSAGE: usize = 64 << 10;
 /// How many calls of one agent may wait at the same time.
 const MAX_WAITS: usize = 32;
 
-/// Whether an agent knows of another: a companion and its owner know of each other, and nobody else knows of the companion
-/// or is known to it.
-pub fn may_see(viewer: &Agent, other: &Agent) -> bool {
-    match (viewer.relation.owner(), other.relation.owner()) {
-        _ if viewer.id == other.id => true,
-        (Some(owner), _) => owner == other.id,
-        (None, Some(owner)) => owner == viewer.id,
-        (None, None) => true,
-    }
-}
-
 /// The agents that another one may see, itself among them.
 pub fn visible(state: &State, viewer: AgentId) -> Result<Vec<&Agent>, Refusal> {
     let viewer = state.agent(viewer)?;
-    Ok(state.agents.values().filter(|agent| may_see(viewer, agent)).collect())
+    Ok(state.agents.values().filter(|agent| knows(viewer, agent)).collect())
 }
 
 /// The agent that another one means, among those that it may see.
@@ -41,17 +31,7 @@ pub fn find_visible<'a>(state: &'a State, viewer: AgentId, wanted: &str) -> Resu
     let viewer = state.agent(viewer)?;
     let found = state.find(wanted)?;
     // What it may not see is for it as if it were not there.
-    if may_see(viewer, found) { Ok(found) } else { Err(Refusal::NoSuchAgent { wanted: wanted.to_owned() }) }
-}
-
-/// Whether an agent may interrupt another: only one that it created.
-pub fn may_interrupt(state: &State, actor: Actor, id: AgentId) -> Result<(), Refusal> {
-    match actor {
-        Actor::Agent(asker) if state.agent(id)?.created_by != Some(asker) => {
-            Err(Refusal::NotAllowed { reason: "an agent may interrupt only agents that it created".into() })
-        }
-        _ => Ok(()),
-    }
+    if knows(viewer, found) { Ok(found) } else { Err(Refusal::NoSuchAgent { wanted: wanted.to_owned() }) }
 }
 
 /// Accepts a message from one agent to another. The same message again changes nothing.
@@ -69,7 +49,7 @@ pub fn send_message(
         return Ok(vec![]);
     }
     check_open(sender)?;
-    if !may_see(sender, recipient) {
+    if !knows(sender, recipient) {
         return Err(Refusal::NoSuchAgent { wanted: to.to_string() });
     }
     if from == to {
@@ -158,7 +138,7 @@ pub fn begin_wait(state: &State, id: AgentId, wait: Wait) -> Result<Vec<Event>, 
     }
     for awaited in &wait.on {
         let other = state.agent(awaited.agent())?;
-        if other.id == id || !may_see(agent, other) {
+        if other.id == id || !knows(agent, other) {
             return Err(Refusal::NoSuchAgent { wanted: other.id.to_string() });
         }
         check_no_circle(state, id, other.id)?;

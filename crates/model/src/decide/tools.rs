@@ -31,7 +31,10 @@ pub fn create_for(
     at: Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     let creator = state.agent(asker)?;
-    may_create(creator)?;
+    // Sub-agents have limits of their own, at every depth.
+    if request.relation.parent().is_none() {
+        may_create(creator)?;
+    }
     let own = |agent: &&Agent| agent.created_by == Some(asker) && agent.relation == Relation::Primary;
     let limit = state.limits.subagents_per_parent;
     let open = state.agents.values().filter(own).filter(|agent| !agent.is_closed()).count();

@@ -41,7 +41,7 @@ fn a_companion_and_its_owner_know_only_each_other() {
     ];
     for (n, (from, to, allowed)) in table.into_iter().enumerate() {
         let (viewer, other) = (team.agent(from).clone(), team.agent(to).clone());
-        assert_eq!(may_see(&viewer, &other), allowed, "{} sees {}", viewer.name, other.name);
+        assert_eq!(crate::visibility::knows(&viewer, &other), allowed, "{} sees {}", viewer.name, other.name);
         assert_eq!(find_visible(&team.state, from, &other.name).is_ok(), allowed);
         let sees = visible(&team.state, from).unwrap().iter().any(|agent| agent.id == to);
         assert_eq!(sees, allowed);
@@ -150,18 +150,6 @@ fn who_has_no_messages_is_shown_none() {
     team.send(agent, &prompt(50, "a person's")).unwrap();
     let (prompts, events) = show_messages(&team.state, agent).unwrap();
     assert!(prompts.is_empty() && events.is_empty());
-}
-
-#[test]
-fn an_agent_interrupts_only_those_it_created() {
-    let mut team = Team::new();
-    let (one, two) = (team.primary(1), team.primary(2));
-    let child = team.sub_agent(3, one);
-    assert!(may_interrupt(&team.state, Actor::Person, two).is_ok());
-    assert!(may_interrupt(&team.state, Actor::Agent(one), child).is_ok());
-    for (actor, target) in [(one, two), (two, child), (child, one), (one, one)] {
-        assert!(may_interrupt(&team.state, Actor::Agent(actor), target).is_err());
-    }
 }
 
 #[test]
