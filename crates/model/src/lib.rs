@@ -57,4 +57,4 @@ pub use team::{Awaited, Brief, Letter, LetterState, Report, Wait};
 
 /// The version of everything this crate serialises. A reader refuses what is newer than itself.
 pub const MODEL_VERSION: u32 = 1;
-pub use worktree::{ChangeKind, Changes, DiffText, FileChange, Worktree};
+pub use worktree::{ChangeKind, Changes, DiffText, FileChange, Integration, Worktree};

@@ -118,6 +118,17 @@ pub fn name_from(text: &str) -> String {
     if name.is_empty() { "agent".to_owned() } else { name.to_owned() }
 }
 
+/// How a branch is brought up to date before its base is moved forward to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Integration {
+    /// Its commits are put on top of the base.
+    #[default]
+    Rebase,
+    /// The base is merged into it.
+    Merge,
+}
+
 /// What was changed in a folder.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
