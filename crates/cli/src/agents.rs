@@ -29,6 +29,7 @@ pub fn new(args: &args::New) -> Result<(), Stop> {
         cwd: working_directory(args.cwd.as_deref())?,
         companion_of: args.companion_of.clone(),
         permissions: args.permissions,
+        worktree: crate::worktrees::wish(&args.worktree),
         prompt,
     };
     let agent: AgentView = link.call(&Call::CreateAgent(new))?;
@@ -319,6 +320,7 @@ mod tests {
             driver: DriverKind::Acp,
             status: Status::Idle,
             cwd: "/tmp".into(),
+            worktree: None,
             created_by: owner.map(id_of),
             companion: owner.is_some(),
             owner: owner.map(id_of),

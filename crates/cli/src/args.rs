@@ -96,6 +96,12 @@ pub enum Command {
     /// Choose a value for an option of an agent's session, or list what can be chosen.
     #[command(after_help = "Example: consort choose fixer model fast")]
     Choose(Choose),
+    /// Show what an agent changed: since its branch began if it has a worktree, else since the last commit.
+    #[command(after_help = "Example: consort diff fixer --stat")]
+    Diff(Diff),
+    /// The git worktrees of agents.
+    #[command(subcommand, after_help = "Example: consort worktrees finish fixer")]
+    Worktrees(Worktrees),
     /// Standing allowances.
     #[command(subcommand, after_help = "Example: consort rules list")]
     Rules(Rules),
@@ -163,6 +169,72 @@ pub struct Attach {
     pub images: Vec<PathBuf>,
 }
 
+/// A git worktree for a new agent.
+#[derive(Args, Debug, Default)]
+pub struct WorktreeOptions {
+    /// Let it work in a git worktree and branch of its own; NAME names both, without it they are named like the agent.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub worktree: Option<String>,
+    /// The branch that the worktree begins at and goes back to; none: the one that is checked out.
+    #[arg(long, value_name = "BRANCH", requires = "worktree")]
+    pub base: Option<String>,
+}
+
+/// `consort diff`.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// Only these files, by their paths in the repository.
+    #[arg(value_name = "PATH", conflicts_with = "stat")]
+    pub paths: Vec<String>,
+    /// Only the files, with how many lines were added and removed.
+    #[arg(long)]
+    pub stat: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort worktrees`.
+#[derive(Subcommand, Debug)]
+pub enum Worktrees {
+    /// List the worktrees that agents have.
+    List(JsonOnly),
+    /// Bring a worktree's branch home: up to date with its base, the base moved forward to it, the worktree removed.
+    #[command(after_help = "Example: consort worktrees finish fixer --merge")]
+    Finish {
+        /// Its agent, its name, its branch or its folder.
+        #[arg(value_name = "AGENT|WORKTREE")]
+        worktree: String,
+        /// Put its commits on top of the base; this is the default.
+        #[arg(long, conflicts_with = "merge")]
+        rebase: bool,
+        /// Merge the base into it instead.
+        #[arg(long)]
+        merge: bool,
+        /// Leave the worktree, its branch and its agents as they are.
+        #[arg(long)]
+        keep: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a worktree and its branch, and close the agents in it; refused if there is work in it.
+    #[command(after_help = "Example: consort worktrees remove fixer")]
+    Remove {
+        /// Its agent, its name, its branch or its folder.
+        #[arg(value_name = "AGENT|WORKTREE")]
+        worktree: String,
+        /// Even if there is work in it that is not merged or not committed.
+        #[arg(long)]
+        force: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// `consort run`.
 #[derive(Args, Debug)]
 pub struct Run {
@@ -180,6 +252,8 @@ pub struct Run {
     /// What its approvals follow; none: as the profile says.
     #[arg(long, value_name = "MODE", value_parser = permission_mode())]
     pub permissions: Option<PermissionMode>,
+    #[command(flatten)]
+    pub worktree: WorktreeOptions,
     #[command(flatten)]
     pub attach: Attach,
     /// Print one JSON object per item, and one with the outcome at the end.
@@ -216,6 +290,8 @@ pub struct New {
     /// Make it a companion of this agent.
     #[arg(long, value_name = "AGENT")]
     pub companion_of: Option<String>,
+    #[command(flatten)]
+    pub worktree: WorktreeOptions,
     #[command(flatten)]
     pub attach: Attach,
     /// Print JSON: {"id": …, "name": …}.
@@ -709,6 +785,15 @@ mod tests {
             "consort daemon run --detached",
             "consort run task --profile p --permissions accept-edits --keep --timeout 5",
             "consort runner --dir /tmp/x",
+            "consort new --worktree do_it",
+            "consort new --worktree=fix --base main do_it",
+            "consort run --worktree=fix task",
+            "consort diff a --stat --json",
+            "consort diff a src/x src/y",
+            "consort worktrees list --json",
+            "consort worktrees finish a --merge --keep --json",
+            "consort worktrees finish a --rebase",
+            "consort worktrees remove a --force",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
@@ -725,6 +810,9 @@ mod tests {
             "consort mode a fast",
             "consort profiles edit p --arg x --no-args",
             "consort profiles add p --driver codex --sandbox none",
+            "consort new --base main",
+            "consort worktrees finish a --merge --rebase",
+            "consort diff a x --stat",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

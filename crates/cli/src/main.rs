@@ -4,7 +4,7 @@
 //! - [`link`]: calls to the daemon, sent again where that is harmless. [`follow`]: its state, live.
 //! - [`turn`], [`run`]: waiting for a turn. [`tail`]: a transcript as it grows. [`terminal`]: asking a person.
 //! - [`render`], [`diff`], [`form`], [`output`], [`progress`]: text for people.
-//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`profiles`], [`import`], [`daemon`], [`doctor`].
+//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`worktrees`], [`profiles`], [`import`], [`daemon`], [`doctor`].
 //!
 //! Invariant: a short command stays short. No async runtime, no thread and no file is opened before a command needs it.
 
@@ -31,6 +31,7 @@ mod run;
 mod tail;
 mod terminal;
 mod turn;
+mod worktrees;
 
 use std::process::ExitCode;
 
@@ -84,6 +85,8 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Rename(args) => agents::rename(&args)?,
         Command::Mode(args) => agents::mode(&args)?,
         Command::Choose(args) => agents::choose(&args)?,
+        Command::Diff(args) => worktrees::diff(&args)?,
+        Command::Worktrees(command) => worktrees::worktrees(&command)?,
         Command::Rules(command) => rules::rules(&command)?,
         Command::Profiles(command) => profiles::profiles(&command)?,
         Command::Import(command) => import::import(&command)?,

@@ -29,6 +29,7 @@ pub fn run(args: &args::Run) -> Result<(), Stop> {
         cwd: working_directory(args.cwd.as_deref())?,
         companion_of: None,
         permissions: args.permissions,
+        worktree: crate::worktrees::wish(&args.worktree),
         prompt: Some(prompt),
     };
     let agent: AgentView = link.call(&Call::CreateAgent(new))?;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use consort_hub::feed::{Delivery, Subscription};
 use consort_hub::peer::{Peer, Speaker};
-use consort_hub::{HubError, NewAgent, ProfileChanges, Version};
+use consort_hub::{HubError, NewAgent, NewWorktree as Wish, ProfileChanges, Version};
 use consort_model::{
     Actor, AgentId, Availability, Brief, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary,
     Program, Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
@@ -25,8 +25,9 @@ use tokio::task::JoinHandle;
 use crate::powers;
 use crate::protocol::{
     AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
-    MessageView, NewProfile, NewPrompt, NewRuleScope, PROTOCOL_VERSION, ProfileCheck, ProfileEdit, RuleView,
-    Sent, Snapshot, TranscriptPage, Welcome, codes,
+    MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION, ProfileCheck,
+    ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, WorktreeFinished, WorktreeRemoved,
+    WorktreeView, codes,
 };
 use crate::server::Daemon;
 
@@ -169,6 +170,7 @@ impl Client {
                     cwd: new.cwd,
                     relation,
                     permissions: new.permissions,
+                    worktree: new.worktree.map(|NewWorktree { name, base }| Wish { name, base }),
                     prompt: new.prompt.map(prompt),
                     brief: Brief::default(),
                 };
@@ -212,6 +214,22 @@ impl Client {
             }
             Call::Choose { agent, option, value } => {
                 done(hub.choose(self.find(&agent)?, option, value).await)
+            }
+            Call::Changes { agent } => value(&hub.changes(self.find(&agent)?).await.map_err(error_body)?),
+            Call::Diff { agent, paths } => {
+                value(&hub.diff(self.find(&agent)?, &paths).await.map_err(error_body)?)
+            }
+            Call::ListWorktrees {} => {
+                let seen = hub.list_worktrees().await;
+                value(&seen.into_iter().map(WorktreeView::from).collect::<Vec<_>>())
+            }
+            Call::FinishWorktree { worktree, by, keep } => {
+                let finished = hub.finish_worktree(Actor::Person, &worktree, by, keep).await;
+                value(&WorktreeFinished::from(finished.map_err(error_body)?))
+            }
+            Call::RemoveWorktree { worktree, force } => {
+                let removed = hub.remove_worktree(&worktree, force).await.map_err(error_body)?;
+                value(&WorktreeRemoved::from(removed))
             }
             Call::Transcript { agent, before, from, limit } => {
                 let id = self.find(&agent)?;

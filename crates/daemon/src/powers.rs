@@ -17,6 +17,9 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::ListAgents { .. }
         | Call::GetAgent { .. }
         | Call::Transcript { .. }
+        | Call::Changes { .. }
+        | Call::Diff { .. }
+        | Call::ListWorktrees {}
         | Call::Inbox {}
         | Call::ListMessages { .. }
         | Call::ListRules {}
@@ -35,6 +38,8 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::Rename { .. }
         | Call::SetPermissions { .. }
         | Call::Choose { .. }
+        | Call::FinishWorktree { .. }
+        | Call::RemoveWorktree { .. }
         | Call::Answer { .. }
         | Call::AddRule(_)
         | Call::RemoveRule { .. }

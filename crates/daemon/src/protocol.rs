@@ -4,18 +4,22 @@
 //! from then on every event with a higher number follows as an `event` notification. A client that reads too slowly
 //! gets a `snapshot` notification instead of the events it missed.
 
+mod worktree;
+
 use std::path::PathBuf;
 
 use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
     Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
-    Item, ItemIndex, LetterState, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId, Refusal,
-    RuleId, RuleScope, SandboxMode, SessionOption, Stamped, State, Status, Support, TaskResult, TeamTools,
-    Timestamp, ToolKind, TurnOutcome, Usage,
+    Integration, Item, ItemIndex, LetterState, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId,
+    Refusal, RuleId, RuleScope, SandboxMode, SessionOption, Stamped, State, Status, Support, TaskResult,
+    TeamTools, Timestamp, ToolKind, TurnOutcome, Usage, Worktree,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use worktree::{NewWorktree, WorktreeFinished, WorktreeRemoved, WorktreeView};
 
 /// The version of this protocol. A client and a daemon of different versions do not talk.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -147,6 +151,48 @@ pub enum Call {
         option: String,
         /// Which value.
         value: String,
+    },
+    /// What an agent changed: since its branch began if it has a worktree, else since the last commit of its folder.
+    /// Answer: [`consort_model::Changes`].
+    #[serde(rename = "agents.changes")]
+    Changes {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+    },
+    /// The same with the diff. Answer: [`consort_model::DiffText`].
+    #[serde(rename = "agents.diff")]
+    Diff {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// Only these files, by their paths in the repository; none: all.
+        #[serde(default)]
+        paths: Vec<String>,
+    },
+    /// All worktrees of agents. Answer: list of [`WorktreeView`].
+    #[serde(rename = "worktrees.list")]
+    ListWorktrees {},
+    /// Brings a worktree's branch home to its base, and removes it with the agents that work in it unless it is kept.
+    /// Answer: [`WorktreeFinished`].
+    #[serde(rename = "worktrees.finish")]
+    FinishWorktree {
+        /// Its agent, name, branch or folder.
+        worktree: String,
+        /// How it is brought up to date first.
+        #[serde(default)]
+        by: Integration,
+        /// Leave the worktree and its agents as they are.
+        #[serde(default)]
+        keep: bool,
+    },
+    /// Closes the agents in a worktree and removes it with its branch; refused if there is work in it and `force` is not
+    /// set. Answer: [`WorktreeRemoved`].
+    #[serde(rename = "worktrees.remove")]
+    RemoveWorktree {
+        /// Its agent, name, branch or folder.
+        worktree: String,
+        /// Even if there is work in it.
+        #[serde(default)]
+        force: bool,
     },
     /// A page of a transcript. Answer: [`TranscriptPage`].
     #[serde(rename = "transcript.page")]
@@ -397,6 +443,9 @@ pub struct NewAgent {
     /// What its approvals follow; none: as the profile says.
     #[serde(default)]
     pub permissions: Option<PermissionMode>,
+    /// A git worktree of its own, made from the repository that `cwd` is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<NewWorktree>,
     /// The first prompt.
     #[serde(default)]
     pub prompt: Option<NewPrompt>,
@@ -574,6 +623,8 @@ pub struct AgentView {
     pub status: Status,
     /// Where it works.
     pub cwd: String,
+    /// The git worktree that it works in.
+    pub worktree: Option<Worktree>,
     /// The agent that created it; null: a person did.
     pub created_by: Option<AgentId>,
     /// Whether it is a companion of the one that owns it.
@@ -630,6 +681,7 @@ impl AgentView {
             driver: agent.driver,
             status: agent.status(),
             cwd: agent.cwd.clone(),
+            worktree: state.worktree_of(agent).cloned(),
             created_by: agent.created_by,
             companion: agent.relation.owner().is_some(),
             owner: agent.relation.owner(),

@@ -226,6 +226,41 @@ pub(crate) async fn count(git: &Git, ask: &[&str]) -> Result<u64, GitError> {
     said.trim().parse().map_err(|_| git.unexpected(ask, "it is no number"))
 }
 
+/// How a worktree and its branch stand to the branch they came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// Whether its folder is there.
+    pub is_there: bool,
+    /// Files that are changed or new and not committed.
+    pub uncommitted: u64,
+    /// Commits that the base does not have.
+    pub ahead: u64,
+    /// Commits of the base that the branch does not have.
+    pub behind: u64,
+}
+
+/// How a worktree stands. A branch that is gone is neither ahead nor behind.
+pub async fn standing(
+    common: &Path,
+    path: &Path,
+    own_branch: &str,
+    base: &str,
+) -> Result<Standing, GitError> {
+    let git = Git::at(common);
+    let mut standing = Standing { is_there: path.is_dir(), ..Standing::default() };
+    if standing.is_there {
+        let status = status(path).await?;
+        standing.uncommitted = (status.changed.len() + status.unmerged.len() + status.untracked.len()) as u64;
+    }
+    if let (Some(own), Some(base)) = (tip(&git, own_branch).await?, tip(&git, base).await?) {
+        (standing.ahead, standing.behind) = (
+            count(&git, &["rev-list", "--count", &format!("{base}..{own}")]).await?,
+            count(&git, &["rev-list", "--count", &format!("{own}..{base}")]).await?,
+        );
+    }
+    Ok(standing)
+}
+
 /// What is left to tell of a worktree that was removed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Removed {

@@ -26,6 +26,7 @@ use crate::shared::Shared;
 use crate::task::{AnswerOrder, ChooseOrder, Order, Task};
 use crate::team::{PORT_SETTING, TOKEN_SETTING, Team};
 use crate::teamwork::Teamwork;
+use crate::worktree::{NewWorktree, Worktrees};
 
 /// What a hub needs to know of the world.
 pub struct Settings {
@@ -49,6 +50,8 @@ pub struct NewAgent {
     pub cwd: PathBuf,
     pub relation: Relation,
     pub permissions: Option<PermissionMode>,
+    /// A git worktree of its own to work in, made from the one that `cwd` is in.
+    pub worktree: Option<NewWorktree>,
     pub prompt: Option<Prompt>,
     pub brief: Brief,
 }
@@ -93,6 +96,7 @@ impl Hub {
             program: settings.program,
             runners: settings.runners,
             results: settings.data.join("results"),
+            worktrees: Worktrees::new(settings.data.join("worktrees")),
             environment: settings.environment,
             team,
         });
@@ -106,6 +110,7 @@ impl Hub {
             tracing::error!(%error, "calls of the last daemon stay open");
         }
         let hub = Arc::new(Self { shared, feed, tasks: Mutex::default(), teamwork: Teamwork::default() });
+        hub.clear_leftover_worktrees().await;
         let mut processes: BTreeSet<(AgentId, u32)> =
             links.iter().map(|link| (link.agent, link.generation)).collect();
         hub.shared.store.with(|state| {
@@ -138,6 +143,11 @@ impl Hub {
     /// Events from now on.
     pub fn subscribe(&self) -> Subscription {
         self.feed.subscribe()
+    }
+
+    /// What is kept for worktrees.
+    pub(crate) fn worktrees(&self) -> &Worktrees {
+        &self.shared.worktrees
     }
 
     /// Where the folders of the runners are.
@@ -176,11 +186,10 @@ impl Hub {
             brief: new.brief,
         };
         let id = request.id;
-        self.run(move |state, at| match actor {
-            Actor::Person => decide::create(state, actor, &request, at),
-            Actor::Agent(asker) => decide::create_for(state, asker, &request, at),
-        })
-        .await?;
+        match &new.worktree {
+            Some(wish) => self.create_in_worktree(actor, request, wish).await?,
+            None => drop(self.run(move |state, at| created(state, actor, &request, at)).await?),
+        }
         Ok(id)
     }
 
@@ -627,6 +636,19 @@ impl Hub {
     }
 }
 
+/// Decides on a new agent: what an agent asks for is held to more than what a person does.
+pub(crate) fn created(
+    state: &State,
+    actor: Actor,
+    request: &CreateAgent,
+    at: Timestamp,
+) -> Result<Vec<Event>, Refusal> {
+    match actor {
+        Actor::Person => decide::create(state, actor, request, at),
+        Actor::Agent(asker) => decide::create_for(state, asker, request, at),
+    }
+}
+
 fn check_cwd(cwd: &Path) -> Result<(), Refusal> {
     if cwd.is_absolute() && cwd.is_dir() {
         return Ok(());
@@ -669,7 +691,7 @@ async fn join(handle: JoinHandle<()>) {
 }
 
 /// Runs all at once and collects their outcomes.
-async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+pub(crate) async fn join_all<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut outcomes = Vec::new();
     let mut waiting: Vec<_> = futures.map(Box::pin).collect();
     std::future::poll_fn(|context| {

@@ -24,8 +24,10 @@ pub mod teamwork;
 mod terminals;
 mod tools;
 mod version;
+mod worktree;
 
 pub use consort_store::config::migrate::MAX_IMPORT;
 pub use error::HubError;
 pub use hub::{Hub, NewAgent, Settings};
 pub use profiles::{ProfileChanges, Version};
+pub use worktree::{FinishedWorktree, NewWorktree, RemovedWorktree, SeenWorktree};

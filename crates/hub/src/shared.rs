@@ -10,6 +10,7 @@ use consort_store::{Change, CommitError, Committed, Store};
 use crate::profiles::Profiles;
 use crate::results;
 use crate::team::{TOKEN_SETTING, Team};
+use crate::worktree::Worktrees;
 
 /// Marks every process that belongs to one process of an agent, so that it is found again whatever became of its parents.
 pub const PROCESS_MARK: &str = "CONSORT_PROCESS";
@@ -39,6 +40,8 @@ pub struct Shared {
     pub runners: PathBuf,
     /// Where long results are.
     pub results: PathBuf,
+    /// What is kept for worktrees.
+    pub worktrees: Worktrees,
     /// What agents' processes inherit before their profile changes it.
     pub environment: Vec<(String, String)>,
     /// How agents reach their tools.

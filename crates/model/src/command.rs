@@ -168,6 +168,22 @@ pub enum Refusal {
         /// Why, and what to do instead.
         reason: String,
     },
+    /// Two branches changed the same.
+    #[error(
+        "`{branch}` and `{base}` changed the same files ({}); nothing was changed: bring them together in {worktree} (`git \
+         rebase {base}` or `git merge {base}`), commit, and finish it again",
+        files.join(", ")
+    )]
+    Conflicts {
+        /// The worktree's folder.
+        worktree: String,
+        /// Its branch.
+        branch: String,
+        /// The branch that it goes back to.
+        base: String,
+        /// The files.
+        files: Vec<String>,
+    },
     /// An id that is taken by something else.
     #[error("the id {id} is already used by another agent")]
     IdTaken {

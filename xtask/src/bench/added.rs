@@ -290,6 +290,7 @@ impl Through {
             cwd: self.work.clone(),
             companion_of: None,
             permissions: None,
+            worktree: None,
             prompt: None,
         }))?;
         let heard = self.wait(id, |event| matches!(event, AgentEvent::Ready { .. }))?;

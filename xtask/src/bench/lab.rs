@@ -104,6 +104,7 @@ impl Lab {
                     cwd: self.folder.path().to_owned(),
                     companion_of: None,
                     permissions: None,
+                    worktree: None,
                     prompt: None,
                 }))?;
                 agents.push(id);

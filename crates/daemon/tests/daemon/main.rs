@@ -14,3 +14,4 @@ mod misbehaviour;
 mod powers;
 mod profiles;
 mod sessions;
+mod worktrees;

@@ -119,6 +119,9 @@ fn whatever_changes_something_is_refused_and_looking_is_not() {
         format!("reopen {agent}"),
         format!("fork {agent}"),
         format!("close {agent}"),
+        "new --worktree hello".to_owned(),
+        "worktrees finish x".to_owned(),
+        "worktrees remove x --force".to_owned(),
         "daemon stop --force".to_owned(),
         "daemon stop --keep-agents".to_owned(),
     ];
@@ -129,7 +132,15 @@ fn whatever_changes_something_is_refused_and_looking_is_not() {
     assert!(client.call::<Vec<RuleView>>(&Call::ListRules {}).is_empty());
     assert_eq!(client.call::<Vec<AgentView>>(&Call::ListAgents { closed: true }).len(), 2);
 
-    let allowed = ["agents", "inbox", "rules list", "profiles list", "profiles check", "daemon status"];
+    let allowed = [
+        "agents",
+        "inbox",
+        "rules list",
+        "profiles list",
+        "profiles check",
+        "daemon status",
+        "worktrees list",
+    ];
     let mut script: String = allowed.iter().map(|line| format!("consort {line}; echo code=$?\n")).collect();
     script.push_str(&format!("consort log {agent} >/dev/null; echo code=$?\n"));
     let said = in_a_terminal(&home, &client, agent, &script);

@@ -71,6 +71,7 @@ impl<'a> Worker<'a> {
                 cwd: self.home.work(),
                 companion_of: None,
                 permissions: None,
+                worktree: None,
                 prompt: None,
             };
             match self.call_until_answered(&Call::CreateAgent(new)) {

@@ -147,6 +147,7 @@ impl Client {
             cwd: self.cwd.clone(),
             companion_of: None,
             permissions: None,
+            worktree: None,
             prompt: None,
         }
     }
