@@ -352,12 +352,28 @@ pub struct Log {
     pub json: bool,
 }
 
+/// Which requests are answered.
+#[derive(Args, Debug)]
+pub struct Which {
+    /// What `consort inbox` shows: the id, or the beginning or end of it.
+    #[arg(required_unless_present = "all", conflicts_with_all = ["all", "agent"], value_name = "ID")]
+    pub ids: Vec<String>,
+    /// All that are open now of the agent named with --agent; each is shown, and no others are answered.
+    #[arg(long, requires = "agent")]
+    pub all: bool,
+    /// The agent whose requests --all means: its name, its id, or the beginning or end of the id.
+    #[arg(long, value_name = "AGENT", requires = "all")]
+    pub agent: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `consort approve`.
 #[derive(Args, Debug)]
 pub struct Approve {
-    /// What `consort inbox` shows: the id, or the beginning or end of it.
-    #[arg(required = true, value_name = "ID")]
-    pub ids: Vec<String>,
+    #[command(flatten)]
+    pub which: Which,
     /// And calls like it by any agent of this profile from now on, kept as a rule.
     #[arg(long, conflicts_with_all = ["session", "project"])]
     pub always: bool,
@@ -394,9 +410,8 @@ pub struct Fork {
 /// `consort deny`.
 #[derive(Args, Debug)]
 pub struct Deny {
-    /// What `consort inbox` shows: the id, or the beginning or end of it.
-    #[arg(required = true, value_name = "ID")]
-    pub ids: Vec<String>,
+    #[command(flatten)]
+    pub which: Which,
     /// What the agent should do instead.
     #[arg(long, short, allow_hyphen_values = true, conflicts_with = "stop")]
     pub message: Option<String>,
@@ -785,6 +800,9 @@ mod tests {
             "consort daemon run --detached",
             "consort run task --profile p --permissions accept-edits --keep --timeout 5",
             "consort runner --dir /tmp/x",
+            "consort approve x y z --json",
+            "consort approve --agent a --all --session",
+            "consort deny --agent a --all --message no",
             "consort new --worktree do_it",
             "consort new --worktree=fix --base main do_it",
             "consort run --worktree=fix task",
@@ -811,6 +829,9 @@ mod tests {
             "consort profiles edit p --arg x --no-args",
             "consort profiles add p --driver codex --sandbox none",
             "consort new --base main",
+            "consort approve --all",
+            "consort approve --agent a x",
+            "consort deny --agent a --all x",
             "consort worktrees finish a --merge --rebase",
             "consort diff a x --stat",
         ] {

@@ -1,6 +1,7 @@
 //! The inbox: what agents ask of a person, and the answers.
 
-use consort_daemon::protocol::{InboxEntry, scope_of};
+use consort_daemon::client::ClientError;
+use consort_daemon::protocol::{ErrorBody, InboxEntry, scope_of};
 use consort_model::{Answer, AskBody};
 
 use crate::args;
@@ -69,23 +70,61 @@ pub fn approve(args: &args::Approve) -> Result<(), Stop> {
     if let Some(input) = &args.input {
         let value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(input)
             .map_err(|why| Stop::new(Exit::Usage, format!("--input takes a JSON object: {why}")))?;
-        return answer_all(&args.ids, &Answer::Reply { value: value.into() });
+        return answer_all(&args.which, &Answer::Reply { value: value.into() });
     }
     // A pattern is for later calls, of this agent if nothing else is said.
     let session = args.session || args.pattern.is_some();
     let scope = scope_of(args.always, args.project, session);
-    answer_all(&args.ids, &Answer::Allow { scope, pattern: args.pattern.clone() })
+    answer_all(&args.which, &Answer::Allow { scope, pattern: args.pattern.clone() })
 }
 
 /// `consort deny`.
 pub fn deny(args: &args::Deny) -> Result<(), Stop> {
     let answer = if args.stop { Answer::Stop } else { Answer::Deny { message: args.message.clone() } };
-    answer_all(&args.ids, &answer)
+    answer_all(&args.which, &answer)
 }
 
-fn answer_all(ids: &[String], answer: &Answer) -> Result<(), Stop> {
+/// Gives one answer to several requests. Every one of them gets it that is still open; the others are told.
+fn answer_all(which: &args::Which, answer: &Answer) -> Result<(), Stop> {
     let mut link = Link::new()?;
-    ids.iter().try_for_each(|id| link.answer(id, answer.clone()))
+    let entries = match &which.agent {
+        Some(agent) => all_of(&mut link, agent, answer)?,
+        None => vec![],
+    };
+    if !which.json {
+        let mut output = Output::human();
+        for entry in &entries {
+            let (id, title) = (short(entry.id), exact(&entry.title).replace('\n', " "));
+            output.line(&format!("{id}  {}  {title}", exact(&entry.agent_name)))?;
+        }
+        output.flush()?;
+    }
+    let all = entries.iter().map(|entry| entry.id.to_string());
+    let wanted: Vec<String> = which.ids.iter().cloned().chain(all).collect();
+    let told = link.answer_many(&wanted, answer)?;
+    if which.json {
+        print_json(&told)?;
+    }
+    let failed: Vec<&ErrorBody> = told.iter().filter_map(|told| told.error.as_ref()).collect();
+    let Some((last, others)) = failed.split_last() else { return Ok(()) };
+    others.iter().for_each(|error| crate::output::note(&error.message));
+    Err(Stop::from(ClientError::Answer((*last).clone())))
+}
+
+/// What an agent asks now that an answer of this kind fits.
+fn all_of(link: &mut Link, agent: &str, answer: &Answer) -> Result<Vec<InboxEntry>, Stop> {
+    let agent = link.agent(agent)?;
+    let fits = |entry: &InboxEntry| {
+        let denies = matches!(answer, Answer::Deny { .. } | Answer::Stop);
+        entry.agent == agent.id && (denies || matches!(entry.body, AskBody::Approval { .. }))
+    };
+    let entries: Vec<InboxEntry> = link.inbox()?.into_iter().filter(fits).collect();
+    if entries.is_empty() {
+        let message =
+            format!("{} asks for nothing now; `consort inbox` lists what is open", exact(&agent.name));
+        return Err(Stop::new(Exit::Refused, message));
+    }
+    Ok(entries)
 }
 
 /// `consort answer`.

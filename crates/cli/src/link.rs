@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use consort_daemon::client::{Client, ClientError};
 use consort_daemon::home::Home;
-use consort_daemon::protocol::{AgentView, Call, InboxEntry, TranscriptPage, codes};
+use consort_daemon::protocol::{AgentView, Answered, AskAnswer, Call, InboxEntry, TranscriptPage, codes};
 use consort_model::{AgentId, Answer, AskId, Item, ItemBody, ItemIndex, Refusal, SettledBy};
 use serde::de::DeserializeOwned;
 
@@ -134,6 +134,46 @@ impl Link {
                 if self.was_answered(entry.agent, entry.id, &answer)? { Ok(()) } else { Err(error.into()) }
             }
             (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Answers several requests in one call, each that is open; what became of each. One that nothing open fits is
+    /// asked for by itself, so that the daemon says why.
+    pub fn answer_many(&mut self, wanted: &[String], answer: &Answer) -> Result<Vec<Answered>, Stop> {
+        let mut open = Vec::new();
+        let mut told = Vec::new();
+        for wanted in wanted {
+            match self.open_ask(wanted)? {
+                Some(entry) => open.push(entry),
+                None => told.push(self.not_open(wanted, answer)?),
+            }
+        }
+        if open.is_empty() {
+            return Ok(told);
+        }
+        let answers = open.iter().map(|entry| AskAnswer { ask: entry.id, answer: answer.clone() }).collect();
+        let (result, again) = self.call_counted::<Vec<Answered>>(&Call::AnswerMany { answers });
+        for (entry, mut outcome) in open.iter().zip(result?) {
+            let lost =
+                again && outcome.error.as_ref().is_some_and(|error| error.data["refusal"] == "not_open");
+            // The acknowledgement of the first try may be what was lost.
+            if lost && self.was_answered(entry.agent, entry.id, answer)? {
+                (outcome.answered, outcome.error) = (true, None);
+            }
+            told.push(outcome);
+        }
+        Ok(told)
+    }
+
+    /// Why a request cannot be answered, as the daemon has it.
+    fn not_open(&mut self, wanted: &str, answer: &Answer) -> Result<Answered, Stop> {
+        let call = Call::Answer { ask: wanted.to_owned(), answer: answer.clone() };
+        let ask = wanted.parse().unwrap_or_else(|_| AskId::new(uuid::Uuid::nil()));
+        match self.call_once::<consort_daemon::protocol::Done>(&call) {
+            // It was asked just now.
+            Ok(_) => Ok(Answered { ask, answered: true, error: None }),
+            Err(ClientError::Answer(error)) => Ok(Answered { ask, answered: false, error: Some(error) }),
+            Err(error) => Err(error.into()),
         }
     }
 

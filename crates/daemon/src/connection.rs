@@ -24,8 +24,8 @@ use tokio::task::JoinHandle;
 
 use crate::powers;
 use crate::protocol::{
-    AgentView, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry, MAX_MESSAGE,
-    MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION, ProfileCheck,
+    AgentView, Answered, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry,
+    MAX_MESSAGE, MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION, ProfileCheck,
     ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, WorktreeFinished, WorktreeRemoved,
     WorktreeView, codes,
 };
@@ -246,6 +246,18 @@ impl Client {
             Call::ListMessages { agent } => {
                 let of = agent.map(|agent| self.find(&agent)).transpose()?;
                 value(&hub.with(|state| MessageView::list(state, of)))
+            }
+            Call::AnswerMany { answers } => {
+                if answers.len() > MAX_PAGE as usize {
+                    return Err(invalid(format!("at most {MAX_PAGE} requests are answered at once")));
+                }
+                let answers = answers.into_iter().map(|it| (it.ask, it.answer)).collect();
+                let outcomes = hub.answer_many(Actor::Person, answers).await.into_iter();
+                let told = outcomes.map(|(ask, outcome)| {
+                    let error = outcome.err().map(error_body);
+                    Answered { ask, answered: error.is_none(), error }
+                });
+                value(&told.collect::<Vec<_>>())
             }
             Call::ListRules {} => {
                 value(&hub.with(|state| state.rules.values().map(RuleView::from).collect::<Vec<_>>()))

@@ -41,6 +41,7 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::FinishWorktree { .. }
         | Call::RemoveWorktree { .. }
         | Call::Answer { .. }
+        | Call::AnswerMany { .. }
         | Call::AddRule(_)
         | Call::RemoveRule { .. }
         | Call::AddProfile(_)

@@ -226,6 +226,13 @@ pub enum Call {
         #[serde(default)]
         agent: Option<String>,
     },
+    /// Answers several approvals and questions, in order and each by its whole id: nothing but what was shown is answered.
+    /// Answer: list of [`Answered`], one for each.
+    #[serde(rename = "inbox.answer_many")]
+    AnswerMany {
+        /// Which ones and how, at most 1000.
+        answers: Vec<AskAnswer>,
+    },
     /// All rules. Answer: list of [`RuleView`].
     #[serde(rename = "rules.list")]
     ListRules {},
@@ -796,6 +803,26 @@ impl MessageView {
         messages.sort_by_key(|message| (message.at, message.id));
         messages
     }
+}
+
+/// The answer to one of several asks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AskAnswer {
+    /// Its whole id.
+    pub ask: AskId,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// What became of one of several answers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Answered {
+    /// Which ask.
+    pub ask: AskId,
+    /// Whether this answer is the one that counts.
+    pub answered: bool,
+    /// Why it is not.
+    pub error: Option<ErrorBody>,
 }
 
 /// A new rule.

@@ -328,8 +328,22 @@ impl Hub {
             }
             Ok(outcome) => outcome.map(|()| ask),
             // Its process ended meanwhile, and the ask with it.
-            Err(_) => Err(Refusal::NotOpen { wanted: wanted.to_owned() }.into()),
+            Err(_) => Err(self.with(|state| decide::not_open(state.agents.get(&id), ask)).into()),
         }
+    }
+
+    /// Answers several approvals and questions, each by its whole id, so that nothing is answered but what was seen. In
+    /// order; what became of each is told, and one that is not open any more keeps no other from its answer.
+    pub async fn answer_many(
+        &self,
+        actor: Actor,
+        answers: Vec<(AskId, Answer)>,
+    ) -> Vec<(AskId, Result<(), HubError>)> {
+        let mut outcomes = Vec::with_capacity(answers.len());
+        for (ask, answer) in answers {
+            outcomes.push((ask, self.answer(actor, &ask.to_string(), answer).await.map(drop)));
+        }
+        outcomes
     }
 
     /// A page of a transcript: the items before one, or from one on.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Ask;
+use crate::ask::{Ask, SettledAsk};
 use crate::ids::{AgentId, ItemIndex, ProfileId, PromptId, Timestamp, ToolCallId, TurnId};
 use crate::item::{Attachment, PlanEntry};
 use crate::policy::PermissionMode;
@@ -79,6 +79,9 @@ pub struct Agent {
     pub waits: Vec<Wait>,
     /// Its open approvals and questions, oldest first.
     pub asks: Vec<Ask>,
+    /// Approvals and questions that were settled lately.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub settled: VecDeque<SettledAsk>,
     /// The agent's own session.
     pub session: Option<SessionInfo>,
     /// The session that its own one branches off from; taken up with its first process.

@@ -162,6 +162,35 @@ pub struct Settlement {
     pub at: Timestamp,
 }
 
+impl Settlement {
+    /// Who settled it and how, in few words: for whoever comes too late.
+    pub fn words(&self) -> &'static str {
+        let allowed = matches!(self.answer, Some(Answer::Allow { .. }));
+        let denied = matches!(self.answer, Some(Answer::Deny { .. } | Answer::Stop));
+        match (self.by, allowed, denied) {
+            (SettledBy::Person, true, _) => "a person allowed it",
+            (SettledBy::Person, _, true) => "a person denied it",
+            (SettledBy::Person, ..) => "a person answered it",
+            (SettledBy::Rule { .. }, true, _) => "a rule allowed it",
+            (SettledBy::Rule { .. }, ..) => "a rule denied it",
+            (SettledBy::Mode, true, _) => "the permission mode allowed it",
+            (SettledBy::Mode, ..) => "the permission mode denied it",
+            (SettledBy::Relation { .. }, ..) => "it was allowed, since sub-agents may read and search",
+            (SettledBy::Cancelled, ..) => "it was cancelled",
+            (SettledBy::AgentEnded, ..) => "its agent's process ended",
+        }
+    }
+}
+
+/// An ask that was settled lately, kept so that whoever answers too late learns how.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SettledAsk {
+    /// Which one.
+    pub id: AskId,
+    /// Who settled it and how, in few words.
+    pub how: String,
+}
+
 /// Who settled an ask. Never an agent: only a person, or a rule or mode that a person set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]

@@ -96,11 +96,15 @@ pub enum Refusal {
     },
     /// There is no such open approval or question.
     #[error(
-        "`{wanted}` is not open: it was answered, cancelled, or never asked; `consort inbox` lists what is open"
+        "`{wanted}` is not open: {}; `consort inbox` lists what is open",
+        settled.as_deref().unwrap_or("it was answered, cancelled, or never asked")
     )]
     NotOpen {
         /// What was asked for.
         wanted: String,
+        /// Who settled it and how, if that was lately.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settled: Option<String>,
     },
     /// The answer does not fit what was asked.
     #[error("that answer does not fit: {reason}")]

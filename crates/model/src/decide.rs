@@ -101,6 +101,7 @@ pub fn create(
         inquiries: vec![],
         waits: vec![],
         asks: vec![],
+        settled: Default::default(),
         session: None,
         fork: None,
         worktrees: request.worktree.clone().into_iter().collect(),
@@ -662,12 +663,21 @@ pub fn find_ask<'a>(state: &'a State, wanted: &str) -> Result<(&'a Agent, &'a As
         id == short || (short.len() >= 4 && (id.starts_with(&short) || id.ends_with(&short)))
     };
     let mut found = open.into_iter().filter(|(_, ask)| fits(ask.id));
-    let first = found.next().ok_or_else(|| Refusal::NotOpen { wanted: wanted.to_owned() })?;
+    let first = found.next().ok_or_else(|| {
+        let past = state.agents.values().flat_map(|agent| &agent.settled).find(|past| fits(past.id));
+        Refusal::NotOpen { wanted: wanted.to_owned(), settled: past.map(|past| past.how.clone()) }
+    })?;
     if found.next().is_some() {
         let reason = format!("`{wanted}` fits more than one open request; give more of the id");
         return Err(Refusal::Invalid { reason });
     }
     Ok(first)
+}
+
+/// Why an ask of an agent cannot be answered any more.
+pub fn not_open(agent: Option<&Agent>, ask: AskId) -> Refusal {
+    let past = agent.and_then(|agent| agent.settled.iter().find(|past| past.id == ask));
+    Refusal::NotOpen { wanted: ask.to_string(), settled: past.map(|past| past.how.clone()) }
 }
 
 /// Checks an answer against what was asked. An agent can answer nothing.
@@ -716,11 +726,7 @@ pub fn answer(
     fresh: &mut dyn FnMut() -> Uuid,
     resolve: policy::Resolve<'_>,
 ) -> Result<Vec<Event>, Refusal> {
-    let open = agent
-        .asks
-        .iter()
-        .find(|open| open.id == ask)
-        .ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
+    let open = agent.asks.iter().find(|open| open.id == ask).ok_or_else(|| not_open(Some(agent), ask))?;
     check_answer(Actor::Person, agent.driver, &open.body, answer)?;
     let rule = granted(agent, open, answer, RuleId::new(fresh()), at, resolve)?;
     let mut writer = Writer::new(agent, at);

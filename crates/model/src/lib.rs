@@ -32,7 +32,9 @@ pub mod worktree;
 pub use agent::{
     Agent, Failure, Fork, Lifecycle, Prompt, PromptOrigin, Status, TeamTools, Turn, TurnOutcome,
 };
-pub use ask::{Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledBy, Settlement};
+pub use ask::{
+    Answer, AnswerOption, Ask, AskBody, GrantScope, OptionKind, Question, SettledAsk, SettledBy, Settlement,
+};
 pub use command::{Actor, CreateAgent, Refusal};
 pub use event::{Event, Stamped};
 pub use ids::{

@@ -88,7 +88,10 @@ pub fn judge<'a>(
     let allow = |by| Verdict::Settle(Answer::allow(GrantScope::Once), by);
     let deny = |message: String, by| Verdict::Settle(Answer::Deny { message: Some(message) }, by);
     let act = Act::of(tool, &agent.cwd, resolve);
-    let rules: Vec<&Rule> = rules.into_iter().filter(|rule| rule.concerns(agent, resolve)).collect();
+    let mut rules: Vec<&Rule> = rules.into_iter().collect();
+    let in_worktree: Vec<Rule> = rules.iter().filter_map(|rule| rule.in_worktree(agent)).collect();
+    rules.extend(&in_worktree);
+    rules.retain(|rule| rule.concerns(agent, resolve));
 
     let mut denial = Denial::No;
     for rule in &rules {

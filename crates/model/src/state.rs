@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Lifecycle, PromptOrigin, TeamTools, Turn, Writing};
-use crate::ask::Ask;
+use crate::ask::{Ask, SettledAsk};
 use crate::command::Refusal;
 use crate::event::{AgentEvent, Event, Stamped};
 use crate::ids::{AgentId, ProfileId, PromptId, RuleId, Timestamp};
@@ -134,6 +134,9 @@ fn one_or_open<'a>(agents: &[&'a Agent]) -> Option<&'a Agent> {
     open.next().is_none().then_some(*first)
 }
 
+/// How many settled asks of an agent are remembered for those who answer too late.
+const REMEMBERED_ASKS: usize = 32;
+
 impl Agent {
     /// Takes in one event of this agent. Also run by a client that holds one agent without the rest.
     pub fn apply(&mut self, change: &AgentEvent, at: Timestamp) {
@@ -239,7 +242,13 @@ impl Agent {
                 }
             }
             AgentEvent::Asked { ask } => self.asks.push(ask.clone()),
-            AgentEvent::Settled { ask, .. } => self.asks.retain(|open| open.id != *ask),
+            AgentEvent::Settled { ask, settlement } => {
+                self.asks.retain(|open| open.id != *ask);
+                self.settled.push_back(SettledAsk { id: *ask, how: settlement.words().to_owned() });
+                if self.settled.len() > REMEMBERED_ASKS {
+                    self.settled.pop_front();
+                }
+            }
             AgentEvent::PlanChanged { plan } => self.plan.clone_from(plan),
             AgentEvent::UsageChanged { usage } => self.usage = *usage,
             AgentEvent::OptionsChanged { options } => self.options.clone_from(options),

@@ -51,6 +51,7 @@ pub fn agent(name: &str) -> Agent {
         inquiries: vec![],
         waits: vec![],
         asks: vec![],
+        settled: Default::default(),
         session: None,
         fork: None,
         worktrees: vec![],

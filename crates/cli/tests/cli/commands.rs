@@ -30,6 +30,28 @@ fn the_daemon_is_started_told_about_and_stopped() {
 }
 
 #[test]
+fn several_requests_are_answered_at_once_and_each_is_told() {
+    let home = Home::started();
+    let client = home.client();
+    consort(&home, &["new", "--name", "ann", "[[ask-many 3 execute cmd]]"]).code(0);
+    let ids = client.wait_until("three are open", |state| {
+        let agent = state.agents.values().find(|agent| agent.name == "ann")?;
+        let ids: Vec<String> = agent.asks.iter().map(|ask| ask.id.to_string()).collect();
+        Some(ids).filter(|ids| ids.len() == 3)
+    });
+    let mixed = consort(&home, &["deny", &ids[0], "00000000", "--json"]).code(4);
+    assert_eq!(mixed.json().as_array().unwrap().len(), 2);
+    assert!(mixed.err.contains("never asked"), "{}", mixed.err);
+    let late = consort(&home, &["approve", &ids[0]]).code(4);
+    assert!(late.err.contains("a person denied it"), "{}", late.err);
+    let all = consort(&home, &["approve", "--agent", "ann", "--all"]).code(0);
+    assert_eq!(all.out.lines().count(), 2, "{}", all.out);
+    wait_status(&home, "ann", "idle");
+    let none = consort(&home, &["approve", "--agent", "ann", "--all"]).code(4);
+    assert!(none.err.contains("asks for nothing now"), "{}", none.err);
+}
+
+#[test]
 fn any_command_starts_the_daemon() {
     let home = Home::new();
     assert_eq!(consort(&home, &["agents", "--json"]).code(0).json(), serde_json::json!([]));

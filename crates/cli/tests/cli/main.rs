@@ -4,6 +4,7 @@
 
 mod commands;
 mod streams;
+mod worktrees;
 
 use std::process::Output;
 

@@ -1,6 +1,6 @@
 //! Approvals and questions: answered once, by a person or by a rule that a person set.
 
-use consort_daemon::protocol::{Call, NewRule, NewRuleScope, RuleView, codes};
+use consort_daemon::protocol::{Answered, AskAnswer, Call, NewRule, NewRuleScope, RuleView, codes};
 use consort_model::policy::Subject;
 use consort_model::{
     AgentId, Answer, Effect, GrantScope, ItemBody, RuleId, RuleOrigin, SettledBy, Settlement, Status,
@@ -180,6 +180,109 @@ fn asks_that_are_open_at_once_are_answered_each_by_itself() {
     client.wait_turn(agent, prompt);
     let said = client.said(agent);
     assert_eq!((said.matches("allowed: ").count(), said.matches("rejected: ").count()), (2, 1), "{said}");
+}
+
+#[test]
+fn several_are_answered_together_and_only_those_that_were_named() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, prompt) = client.new_agent_with("scripted", "[[ask-many 4 execute cmd]]");
+    let asks = client.wait_until("four are open", |state| {
+        Some(state.agents.get(&agent)?.asks.clone()).filter(|asks| asks.len() == 4)
+    });
+    client.answer(&asks[0], deny(None));
+    let allow = Answer::allow(GrantScope::Once);
+    let one = |ask: consort_model::AskId, answer: &Answer| AskAnswer { ask, answer: answer.clone() };
+    let unknown = consort_model::AskId::new(Uuid::now_v7());
+    let wrong = Answer::Choose { option: "no such".to_owned() };
+    let answers =
+        vec![one(asks[0].id, &allow), one(asks[1].id, &allow), one(unknown, &allow), one(asks[2].id, &wrong)];
+    let told: Vec<Answered> = client.call(&Call::AnswerMany { answers });
+    assert_eq!(told.iter().map(|told| told.answered).collect::<Vec<_>>(), [false, true, false, false]);
+    let message = |at: usize| told[at].error.as_ref().unwrap().message.clone();
+    assert!(message(0).contains("a person denied it"), "{}", message(0));
+    assert!(message(2).contains("never asked"), "{}", message(2));
+    assert!(message(3).contains("does not fit"), "{}", message(3));
+    client.wait_agent(agent, "two are left", |agent| agent.asks.len() == 2);
+    // A new client, after a crash, sees those two and the one that came late still learns why.
+    drop(client);
+    home.restart();
+    let client = home.client();
+    assert_eq!(client.inbox().iter().map(|entry| entry.id).collect::<Vec<_>>(), [asks[2].id, asks[3].id]);
+    let late = Call::AnswerMany { answers: vec![one(asks[1].id, &deny(None))] };
+    let told: Vec<Answered> = client.call(&late);
+    assert!(told[0].error.as_ref().unwrap().message.contains("a person allowed it"), "{told:?}");
+    let rest = vec![one(asks[3].id, &allow), one(asks[2].id, &allow)];
+    let told: Vec<Answered> = client.call(&Call::AnswerMany { answers: rest });
+    assert!(told.iter().all(|told| told.answered), "{told:?}");
+    client.wait_turn(agent, prompt);
+    let said = client.said(agent);
+    assert_eq!((said.matches("allowed: ").count(), said.matches("rejected: ").count()), (3, 1), "{said}");
+}
+
+#[test]
+fn of_many_clients_that_answer_the_same_batch_each_request_has_one_winner() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, prompt) = client.new_agent_with("scripted", "[[ask-many 12 execute cmd]]");
+    let asks = client.wait_until("all are open", |state| {
+        Some(state.agents.get(&agent)?.asks.clone()).filter(|asks| asks.len() == 12)
+    });
+    let batch = |turned: bool, answer: &Answer| {
+        let mut answers: Vec<AskAnswer> =
+            asks.iter().map(|ask| AskAnswer { ask: ask.id, answer: answer.clone() }).collect();
+        if turned {
+            answers.reverse();
+        }
+        Call::AnswerMany { answers }
+    };
+    let allow = Answer::allow(GrantScope::Once);
+    let calls =
+        [batch(false, &allow), batch(true, &allow), batch(false, &deny(None)), batch(true, &deny(None))];
+    let wires = [0; 4].map(|_| home_wire(&home));
+    let told: Vec<Answered> = std::thread::scope(|scope| {
+        let threads: Vec<_> = wires
+            .into_iter()
+            .zip(&calls)
+            .map(|(mut wire, call)| scope.spawn(move || wire.call(call).unwrap()["result"].clone()))
+            .collect();
+        let answers = threads.into_iter().map(|thread| thread.join().unwrap());
+        answers.flat_map(|answer| serde_json::from_value::<Vec<Answered>>(answer).unwrap()).collect()
+    });
+    assert_eq!(told.len(), 48);
+    for ask in &asks {
+        let won = told.iter().filter(|told| told.ask == ask.id && told.answered).count();
+        assert_eq!(won, 1, "{}", ask.id);
+    }
+    let lost = told.iter().filter_map(|told| told.error.as_ref());
+    lost.for_each(|error| assert!(error.message.contains("a person "), "{}", error.message));
+    client.wait_turn(agent, prompt);
+    assert_eq!(settlements(&client, agent).len(), 12);
+    assert_eq!(client.said(agent).matches("ed: ").count(), 12);
+}
+
+#[test]
+fn open_requests_survive_a_crash_and_a_cancelled_turn_answers_them_as_cancelled() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, prompt) = client.new_agent_with("scripted", "[[ask-many 2 execute cmd]]");
+    let open = |client: &Client| {
+        client.wait_until("two are open", |state| {
+            Some(state.agents.get(&agent)?.asks.clone()).filter(|asks| asks.len() == 2)
+        })
+    };
+    let before = open(&client);
+    drop(client);
+    home.restart();
+    let client = home.client();
+    assert_eq!(open(&client), before);
+    client.interrupt(agent);
+    client.wait_turn(agent, prompt);
+    let settled = settlements(&client, agent);
+    assert!(settled.iter().all(|it| it.by == SettledBy::Cancelled && it.answer.is_none()), "{settled:?}");
+    assert_eq!(settled.len(), 2);
+    let error = client.refused(&Call::Answer { ask: before[0].id.to_string(), answer: deny(None) });
+    assert!(error.message.contains("it was cancelled"), "{}", error.message);
 }
 
 #[test]

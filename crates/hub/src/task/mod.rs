@@ -417,7 +417,8 @@ impl Process {
             agent.asks.iter().find(|open| open.id == ask).map(|open| (agent.clone(), open.clone()))
         });
         let Some((agent, open)) = known else {
-            return Ok(Err(Refusal::NotOpen { wanted: ask.to_string() }.into()));
+            let refusal = self.shared.store.with(|state| decide::not_open(state.agents.get(&self.id), ask));
+            return Ok(Err(refusal.into()));
         };
         // Whatever the rule needs to know of the disk is looked up here, not while the decision is committed.
         let real = RealPaths::default();
@@ -437,7 +438,7 @@ impl Process {
         let (id, generation) = (self.id, self.generation);
         let decide: Decide = Arc::new(move |state: &State, at: Timestamp| {
             let agent =
-                current(state, id, generation).ok_or_else(|| Refusal::NotOpen { wanted: ask.to_string() })?;
+                current(state, id, generation).ok_or_else(|| decide::not_open(state.agents.get(&id), ask))?;
             let mut events =
                 decide::answer(agent, ask, &answer, at, &mut Uuid::now_v7, &|path| real.resolve(path))?;
             let mut after = agent.clone();

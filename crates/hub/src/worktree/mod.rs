@@ -157,29 +157,28 @@ impl Hub {
         Ok(true)
     }
 
-    /// All worktrees that agents have, and those that were left over.
-    pub async fn list_worktrees(&self) -> Vec<SeenWorktree> {
-        let recorded = self.with(|state| {
+    /// The worktrees of an agent and of those that it created.
+    pub async fn list_worktrees_of(&self, id: AgentId) -> Vec<SeenWorktree> {
+        look_at(self.recorded(|agent| agent.id == id || agent.created_by == Some(id))).await
+    }
+
+    /// The worktrees in the records of some agents.
+    fn recorded(&self, wanted: impl Fn(&Agent) -> bool) -> Vec<Had> {
+        self.with(|state| {
             let of = |agent: &Agent| {
                 let who = (agent.id, agent.name.clone(), agent.status());
                 agent.worktrees.iter().map(move |it| (it.clone(), Some(who.clone()))).collect::<Vec<_>>()
             };
-            state.agents.values().flat_map(of).collect::<Vec<_>>()
-        });
+            state.agents.values().filter(|agent| wanted(agent)).flat_map(of).collect()
+        })
+    }
+
+    /// All worktrees that agents have, and those that were left over.
+    pub async fn list_worktrees(&self) -> Vec<SeenWorktree> {
+        let recorded = self.recorded(|_| true);
         let known: BTreeSet<String> = recorded.iter().map(|(it, _)| it.path.clone()).collect();
         let left = self.worktrees().left_over().into_iter().map(|plan| (plan.worktree, None));
-        let all: Vec<_> =
-            recorded.into_iter().chain(left.filter(|(it, _)| !known.contains(&it.path))).collect();
-        let mut seen = Vec::with_capacity(all.len());
-        for some in all.chunks(AT_ONCE) {
-            let looks = some.iter().map(|(worktree, agent)| async move {
-                let standing = standing(worktree).await.map_err(|error| error.to_string());
-                SeenWorktree { worktree: worktree.clone(), agent: agent.clone(), standing }
-            });
-            seen.extend(crate::hub::join_all(looks).await);
-        }
-        seen.sort_by(|one, other| one.worktree.path.cmp(&other.worktree.path));
-        seen
+        look_at(recorded.into_iter().chain(left.filter(|(it, _)| !known.contains(&it.path))).collect()).await
     }
 
     /// Brings a worktree's branch home to its base; then, unless it is to be kept, closes the agents that work in it and
@@ -282,11 +281,7 @@ impl Hub {
             let (owner, worktree) = state.find_worktree(wanted)?;
             let may = match actor.agent() {
                 None => true,
-                Some(asker) => {
-                    owner.id == asker
-                        || owner.created_by == Some(asker)
-                        || works_inside(state, asker, worktree)
-                }
+                Some(asker) => owner.id == asker || owner.created_by == Some(asker),
             };
             if may {
                 return Ok((owner.id, worktree.clone()));
@@ -340,6 +335,23 @@ impl Hub {
         };
         self.run(decide).await.map(drop)
     }
+}
+
+/// A worktree with the agent that has it.
+type Had = (Worktree, Option<(AgentId, String, Status)>);
+
+/// Looks how worktrees stand, some at a time.
+async fn look_at(all: Vec<Had>) -> Vec<SeenWorktree> {
+    let mut seen = Vec::with_capacity(all.len());
+    for some in all.chunks(AT_ONCE) {
+        let looks = some.iter().map(|(worktree, agent)| async move {
+            let standing = standing(worktree).await.map_err(|error| error.to_string());
+            SeenWorktree { worktree: worktree.clone(), agent: agent.clone(), standing }
+        });
+        seen.extend(crate::hub::join_all(looks).await);
+    }
+    seen.sort_by(|one, other| one.worktree.path.cmp(&other.worktree.path));
+    seen
 }
 
 fn works_inside(state: &State, agent: AgentId, worktree: &Worktree) -> bool {

@@ -4,6 +4,7 @@
 //! from several of them.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,6 +168,21 @@ impl Subject {
 }
 
 impl Rule {
+    /// The same rule for an agent that works in a worktree of the rule's project: what holds in a folder of the repository
+    /// holds in that folder of the worktree.
+    pub fn in_worktree(&self, agent: &Agent) -> Option<Self> {
+        let RuleScope::Project { folder } = &self.scope else { return None };
+        let worktree = agent.worktrees.iter().find(|worktree| worktree.holds(&agent.cwd))?;
+        let (folder, repository) = (Path::new(folder), Path::new(&worktree.repository));
+        let place = match folder.strip_prefix(repository) {
+            Ok(inside) => Path::new(&worktree.path).join(inside),
+            Err(_) if repository.starts_with(folder) => PathBuf::from(&worktree.path),
+            Err(_) => return None,
+        };
+        let folder = paths::normal("/", &place.to_string_lossy());
+        Some(Self { scope: RuleScope::Project { folder }, ..self.clone() })
+    }
+
     /// Whether the rule is about this agent.
     pub fn concerns(&self, agent: &Agent, resolve: Resolve<'_>) -> bool {
         match &self.scope {

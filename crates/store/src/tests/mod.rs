@@ -80,6 +80,7 @@ pub fn agent(n: u128) -> Agent {
         inquiries: vec![],
         waits: vec![],
         asks: vec![],
+        settled: Default::default(),
         session: None,
         fork: None,
         worktrees: vec![],

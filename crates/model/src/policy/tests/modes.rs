@@ -69,6 +69,40 @@ fn in_a_worktree_below_the_home_edits_are_accepted_as_anywhere() {
 }
 
 #[test]
+fn what_a_project_allows_and_denies_holds_in_its_worktrees() {
+    let worktree = crate::worktree::Worktree {
+        name: "fix".into(),
+        path: "/h/fix".into(),
+        branch: "consort/fix".into(),
+        base: "main".into(),
+        base_commit: "0".into(),
+        repository: "/r/app".into(),
+    };
+    let agent = Agent { cwd: "/h/fix/sub".into(), worktrees: vec![worktree], ..agent(1) };
+    let of_project =
+        |rule: Rule, folder: &str| Rule { scope: RuleScope::Project { folder: folder.into() }, ..rule };
+    let git = command_rule(Effect::Allow, "git *");
+    let status = || tool(ToolKind::Execute, "git status");
+    for (folder, expected) in [
+        ("/r/app", Allowed),
+        ("/r/app/sub", Allowed),
+        ("/r", Allowed),
+        ("/r/app/other", Asked),
+        ("/r/ap", Asked),
+    ] {
+        assert_eq!(outcome(&agent, &[of_project(git.clone(), folder)], status()), expected, "{folder}");
+    }
+    let docs = of_project(files_rule(Effect::Allow, None, &["docs/**"]), "/r/app");
+    let secret = of_project(files_rule(Effect::Deny, None, &["secret"]), "/r/app");
+    let rules = [docs, secret];
+    for (path, expected) in
+        [("/h/fix/docs/a", Allowed), ("/h/fix/sub/docs/a", Asked), ("/h/fix/secret", Denied)]
+    {
+        assert_eq!(outcome(&agent, &rules, edit(path)), expected, "{path}");
+    }
+}
+
+#[test]
 fn in_plan_mode_a_rule_lets_no_command_run_and_no_edit() {
     let rules = [command_rule(Effect::Allow, "git *"), files_rule(Effect::Allow, None, &["**"])];
     let agent = in_mode(PermissionMode::Plan);
