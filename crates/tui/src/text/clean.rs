@@ -46,25 +46,37 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 /// Adds the clean form of `text`, which begins a line, to `clean`.
 pub fn push(text: &str, clean: &mut String) {
     let mut visible = String::new();
-    for line in text.split_inclusive('\n') {
-        if is_clean(line) {
-            clean.push_str(line);
-            continue;
-        }
-        let (line, ending) = match line.strip_suffix('\n') {
-            Some(line) => (line.strip_suffix('\r').unwrap_or(line), "\n"),
-            None => (line, ""),
-        };
-        visible.clear();
-        unescape(line, &mut visible);
-        for (count, part) in visible.split('\n').enumerate() {
-            if count > 0 {
+    let mut after_return = false;
+    for piece in text.split_inclusive(is_line_break) {
+        let line = piece.strip_suffix(is_line_break).unwrap_or(piece);
+        if !(after_return && piece == "\n") {
+            if is_clean(line) {
+                clean.push_str(line);
+            } else {
+                visible.clear();
+                unescape(line, &mut visible);
+                settle(&visible, clean);
+            }
+            if line.len() < piece.len() {
                 clean.push('\n');
             }
-            settle(part, clean);
         }
-        clean.push_str(ending);
+        after_return = piece.ends_with('\r');
     }
+}
+
+/// How much of a text is complete lines, whatever may follow it: a return at its end may be half of a break.
+pub fn complete_lines(text: &str) -> usize {
+    let known = text.strip_suffix('\r').unwrap_or(text);
+    match known.char_indices().rfind(|(_, letter)| is_line_break(*letter)) {
+        Some((at, letter)) => at + letter.len_utf8(),
+        None => 0,
+    }
+}
+
+/// What ends a line: `\n`, a return alone or before `\n`, and the separators of Unicode.
+pub fn is_line_break(letter: char) -> bool {
+    matches!(letter, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
 
 /// The clean text on one line, its white space made single spaces.
@@ -91,7 +103,7 @@ pub fn exact(text: &str) -> String {
             '\n' => exact.push('\n'),
             '\t' => exact.push_str("    "),
             _ if letter.is_control() => push_control(letter, &mut exact),
-            _ if is_invisible(letter) || is_broken(letter) || matches!(letter, '\u{2028}' | '\u{2029}') => {
+            _ if is_invisible(letter) || is_broken(letter) || is_line_break(letter) => {
                 exact.extend(letter.escape_unicode());
             }
             _ => exact.push(letter),
@@ -152,9 +164,7 @@ fn is_plain(letter: char) -> bool {
 /// Takes escape sequences out of a line and spells other control characters out.
 fn unescape(line: &str, visible: &mut String) {
     let mut rest = line;
-    while let Some(at) = rest.find(|letter: char| {
-        letter.is_control() && letter != '\t' || matches!(letter, '\u{2028}' | '\u{2029}')
-    }) {
+    while let Some(at) = rest.find(|letter: char| letter.is_control() && letter != '\t') {
         visible.push_str(&rest[..at]);
         rest = &rest[at..];
         let Some(letter) = rest.chars().next() else { break };
@@ -174,10 +184,6 @@ fn unescape(line: &str, visible: &mut String) {
                     after
                 }
             },
-            '\r' | '\u{2028}' | '\u{2029}' => {
-                visible.push('\n');
-                after
-            }
             _ => {
                 push_control(letter, visible);
                 after

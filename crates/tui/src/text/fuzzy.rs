@@ -42,16 +42,19 @@ where
     T: AsRef<str>,
 {
     let query = Query::new(query);
-    let mut found: Vec<(T, Match)> = candidates
+    let mut table = Table::default();
+    let mut found: Vec<(i32, T)> = candidates
         .into_iter()
-        .filter_map(|candidate| {
-            let found = query.find(candidate.as_ref())?;
-            Some((candidate, found))
-        })
+        .filter_map(|candidate| Some((query.score(candidate.as_ref(), &mut table)?, candidate)))
         .collect();
-    found.sort_by_key(|(candidate, found)| (std::cmp::Reverse(found.score), candidate.as_ref().len()));
+    let order = |(score, candidate): &(i32, T)| (std::cmp::Reverse(*score), candidate.as_ref().len());
+    found.sort_by_key(order);
     found.truncate(limit);
+    // Where the letters are matters for what is shown only.
     found
+        .into_iter()
+        .filter_map(|(_, candidate)| query.find(candidate.as_ref()).map(|found| (candidate, found)))
+        .collect()
 }
 
 /// A query made ready to be matched with many texts.
@@ -91,21 +94,39 @@ impl Query {
 
     /// Matches it with a text.
     pub fn find(&self, text: &str) -> Option<Match> {
+        let mut table = Table::default();
+        let mut positions = Vec::new();
+        let score = self.each_word(text, &mut table, |table, word, end| {
+            table.trace(word.letters.len(), end, &mut positions)
+        })?;
+        positions.sort_unstable();
+        positions.dedup();
+        Some(Match { score, positions })
+    }
+
+    fn score(&self, text: &str, table: &mut Table) -> Option<i32> {
+        self.each_word(text, table, |_, _, _| {})
+    }
+
+    fn each_word(
+        &self,
+        text: &str,
+        table: &mut Table,
+        mut placed: impl FnMut(&Table, &Word, usize),
+    ) -> Option<i32> {
+        // The cheap question first: most candidates fail it.
         if !self.words.iter().all(|word| word.occurs(text)) {
             return None;
         }
-        let mut total = Match { score: 0, positions: Vec::new() };
-        if self.is_empty() {
-            return Some(total);
+        let mut total = 0;
+        if !self.is_empty() {
+            table.read(text);
         }
-        let letters = letters(text);
         for word in &self.words {
-            let found = word.place(&letters)?;
-            total.score += found.score;
-            total.positions.extend(found.positions);
+            let (score, end) = table.place(word)?;
+            total += score;
+            placed(table, word, end);
         }
-        total.positions.sort_unstable();
-        total.positions.dedup();
         Some(total)
     }
 }
@@ -122,26 +143,92 @@ fn fold(letter: char) -> char {
     }
 }
 
-fn letters(text: &str) -> Vec<Letter> {
-    let name = text.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
-    let mut before = '/';
-    text.char_indices()
-        .take(MAX_TEXT)
-        .map(|(at, letter)| {
+/// The best scores of a word's letters at each letter of a text; kept between texts for its memory.
+#[derive(Default)]
+struct Table {
+    text: Vec<Letter>,
+    /// For each letter of the word and place in the text: the best score with that letter there.
+    scores: Vec<i32>,
+    /// And where the letter before it is then.
+    origins: Vec<u16>,
+}
+
+/// No way to get there.
+const NEVER: i32 = i32::MIN / 2;
+
+impl Table {
+    fn read(&mut self, text: &str) {
+        let name = text.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
+        let mut before = '/';
+        self.text.clear();
+        self.text.extend(text.char_indices().take(MAX_TEXT).map(|(at, letter)| {
             let bonus = if at == 0 || at == name {
                 NAME
-            } else if !before.is_alphanumeric() && letter.is_alphanumeric()
-                || before.is_lowercase() && letter.is_uppercase()
-                || !before.is_numeric() && letter.is_numeric()
-            {
+            } else if begins_word(before, letter) {
                 WORD
             } else {
                 i32::from(at > name)
             };
             before = letter;
             Letter { at, letter, folded: fold(letter), bonus }
-        })
-        .collect()
+        }));
+    }
+
+    /// The best placement's score, and where its last letter is.
+    fn place(&mut self, word: &Word) -> Option<(i32, usize)> {
+        let columns = self.text.len();
+        self.scores.clear();
+        self.scores.resize(word.letters.len() * columns, NEVER);
+        self.origins.clear();
+        self.origins.resize(word.letters.len() * columns, 0);
+        for (row, wanted) in word.letters.iter().enumerate() {
+            let above = row.checked_sub(1).map(|row| row * columns);
+            // The best end of the row above that lies before this column, less what the gap to it costs.
+            let mut reachable = (NEVER, 0);
+            // No letter can stand before as many as come before it in the word.
+            for column in row..columns {
+                if let Some(above) = above
+                    && column >= 2
+                {
+                    let opened = (self.scores[above + column - 2] - GAP - SKIP, column - 2);
+                    reachable = opened.max((reachable.0 - SKIP, reachable.1));
+                }
+                let letter = &self.text[column];
+                if !word.matches(*wanted, letter.letter, letter.folded) {
+                    continue;
+                }
+                let (score, origin) = match above {
+                    None => (0, column),
+                    Some(above) => (self.scores[above + column - 1] + NEIGHBOUR, column - 1).max(reachable),
+                };
+                if score > NEVER / 2 {
+                    let worth = LETTER + letter.bonus + if *wanted == letter.letter { CASE } else { 0 };
+                    self.scores[row * columns + column] = score + worth;
+                    self.origins[row * columns + column] = u16::try_from(origin).unwrap_or(u16::MAX);
+                }
+            }
+        }
+        let last = word.letters.len().checked_sub(1)? * columns;
+        (0..columns)
+            .map(|column| (self.scores[last + column], column))
+            .filter(|(score, _)| *score > NEVER / 2)
+            .max_by_key(|(score, column)| (*score, std::cmp::Reverse(*column)))
+    }
+
+    /// Where the letters of the placement are that ends at a column.
+    fn trace(&self, letters: usize, end: usize, positions: &mut Vec<usize>) {
+        let mut column = end;
+        for row in (0..letters).rev() {
+            positions.push(self.text[column].at);
+            column = self.origins[row * self.text.len() + column].into();
+        }
+    }
+}
+
+fn begins_word(before: char, letter: char) -> bool {
+    !before.is_alphanumeric() && letter.is_alphanumeric()
+        || before.is_lowercase() && letter.is_uppercase()
+        || !before.is_numeric() && letter.is_numeric()
 }
 
 impl Word {
@@ -149,57 +236,9 @@ impl Word {
         if self.minds_case { wanted == letter } else { wanted == folded }
     }
 
-    /// The cheap question first: most candidates fail it.
     fn occurs(&self, text: &str) -> bool {
         let mut letters = text.chars();
         self.letters.iter().all(|wanted| letters.any(|letter| self.matches(*wanted, letter, fold(letter))))
-    }
-
-    /// The best placement of the letters, by the table of best scores that end at each letter of the text.
-    fn place(&self, text: &[Letter]) -> Option<Match> {
-        let columns = text.len();
-        // For each wanted letter and place: the best score with that letter matched there, and where the one before was.
-        let mut scores = vec![None::<i32>; self.letters.len() * columns];
-        let mut origins = vec![0usize; self.letters.len() * columns];
-        for (row, wanted) in self.letters.iter().enumerate() {
-            // The best end of the row above that lies before this column, less what the gap to it costs.
-            let mut reachable: Option<(i32, usize)> = None;
-            for (column, letter) in text.iter().enumerate() {
-                if row > 0 && column >= 2 {
-                    let opened = scores[(row - 1) * columns + column - 2]
-                        .map(|score| (score - GAP - SKIP, column - 2));
-                    let longer = reachable.map(|(score, origin)| (score - SKIP, origin));
-                    reachable = opened.max(longer);
-                }
-                if !self.matches(*wanted, letter.letter, letter.folded) {
-                    continue;
-                }
-                let worth = LETTER + letter.bonus + if *wanted == letter.letter { CASE } else { 0 };
-                let best = if row == 0 {
-                    Some((0, column))
-                } else {
-                    let neighbour = column
-                        .checked_sub(1)
-                        .and_then(|before| Some((scores[(row - 1) * columns + before]? + NEIGHBOUR, before)));
-                    neighbour.max(reachable)
-                };
-                if let Some((score, origin)) = best {
-                    scores[row * columns + column] = Some(score + worth);
-                    origins[row * columns + column] = origin;
-                }
-            }
-        }
-        let last = self.letters.len().checked_sub(1)?;
-        let (score, mut column) = (0..columns)
-            .filter_map(|column| Some((scores[last * columns + column]?, column)))
-            .max_by_key(|(score, column)| (*score, std::cmp::Reverse(*column)))?;
-        let mut positions = Vec::with_capacity(self.letters.len());
-        for row in (0..=last).rev() {
-            positions.push(text[column].at);
-            column = origins[row * columns + column];
-        }
-        positions.reverse();
-        Some(Match { score, positions })
     }
 }
 

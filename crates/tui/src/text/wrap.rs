@@ -273,7 +273,7 @@ impl<'t> Lines<'t> {
             if self.has_text {
                 self.spaces.clear();
                 self.break_line();
-            } else if self.spaces_columns > self.room() / 2 {
+            } else if self.spaces_columns + self.room() / 2 > self.room() || !self.room_after_spaces() {
                 // An indent that leaves no room for the text helps nobody.
                 self.spaces.clear();
             }
@@ -290,6 +290,12 @@ impl<'t> Lines<'t> {
         self.spaces_columns = 0;
         self.word.clear();
         self.word_columns = 0;
+    }
+
+    /// Whether the word can begin on the line after the spaces.
+    fn room_after_spaces(&self) -> bool {
+        let first = self.word.first().and_then(|(text, _)| width::clusters(text).next());
+        self.spaces_columns + first.map_or(0, |(_, columns)| columns) <= self.room()
     }
 
     /// Adds text, breaking lines wherever they are full.

@@ -7,6 +7,7 @@ use pulldown_cmark::{BlockQuoteKind, CodeBlockKind, Event, HeadingLevel, Tag, Ta
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::fence;
 use super::inline::Inline;
 use super::parse::Definitions;
 use super::table::Table;
@@ -17,9 +18,6 @@ use crate::text::{clean, width};
 
 /// Levels of lists and quotes that are indented; deeper ones are drawn at the last.
 const MAX_INDENTED: usize = 12;
-
-/// How far code is indented.
-const CODE_INDENT: &str = "  ";
 
 /// Lays out the events of one block.
 pub fn block(
@@ -153,9 +151,7 @@ impl Layout<'_> {
             }
             Tag::CodeBlock(kind) => {
                 let language = match kind {
-                    CodeBlockKind::Fenced(info) => {
-                        info.split([' ', ',', '{', ':']).next().unwrap_or_default().to_owned()
-                    }
+                    CodeBlockKind::Fenced(info) => fence::language(info).to_owned(),
                     CodeBlockKind::Indented => String::new(),
                 };
                 self.code = Some(Code { language, text: String::new() });
@@ -339,11 +335,8 @@ impl Layout<'_> {
         let text = clean::sanitize(&code.text);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         for line in text.split('\n') {
-            let mut prefix = self.prefix();
-            prefix.first.push(Span::raw(CODE_INDENT));
-            prefix.rest.push(Span::styled("↪ ", self.theme.marker));
-            let spans = highlighter.line(line, self.theme);
-            self.lines.extend(wrap::hard(&spans, self.columns, &prefix));
+            let prefix = self.prefix();
+            fence::code_line(&mut highlighter, line, self.columns, self.theme, prefix, &mut self.lines);
         }
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Invariant: a stream shows the same lines as [`render`] of all that was added to it, however it was cut into pieces.
 
+mod fence;
 mod inline;
 mod layout;
 mod parse;

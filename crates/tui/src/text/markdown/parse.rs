@@ -14,13 +14,16 @@ pub enum Kind {
     Paragraph,
     /// A list.
     List,
+    /// Something that may go on after an empty line: code, raw HTML.
+    Open,
     /// Anything else.
     Other,
 }
 
 /// A top-level block.
 pub struct Block<'t> {
-    /// Where its first line begins.
+    /// Where its first line begins, or the first of the definitions right above it: what follows a definition may be
+    /// read differently than it would be alone.
     pub start: usize,
     /// What it is.
     pub kind: Kind,
@@ -94,12 +97,15 @@ pub fn parse<'t>(text: &'t str, definitions: &Definitions) -> Parsed<'t> {
 
     let mut blocks: Vec<Block<'t>> = Vec::new();
     let mut depth = 0usize;
+    let mut ended = 0;
     for (event, range) in parser.into_offset_iter() {
         if depth == 0 {
-            let start = text[..range.start].rfind('\n').map_or(0, |end| end + 1);
+            let start = first_line(text, range.start, ended);
+            ended = range.end;
             let kind = match &event {
                 Event::Start(Tag::Paragraph) => Kind::Paragraph,
                 Event::Start(Tag::List(_)) => Kind::List,
+                Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) | Event::Html(_) => Kind::Open,
                 _ => Kind::Other,
             };
             blocks.push(Block { start, kind, events: Vec::new() });
@@ -114,4 +120,18 @@ pub fn parse<'t>(text: &'t str, definitions: &Definitions) -> Parsed<'t> {
         }
     }
     Parsed { blocks, wanted, given }
+}
+
+/// Where the lines begin that stand without an empty one between a block and the end of the block before it.
+fn first_line(text: &str, block: usize, ended: usize) -> usize {
+    let line_start = |at: usize| text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let mut start = line_start(block);
+    while start > ended {
+        let above = line_start(start - 1);
+        if above < ended || text[above..start].trim().is_empty() {
+            break;
+        }
+        start = above;
+    }
+    start
 }

@@ -2,12 +2,15 @@
 //!
 //! Only whole lines decide that a block has ended: half a line can still turn out to be something else (`2` becomes
 //! `2. next`, `-|-` becomes `-|- no table`). So the lines that are complete settle blocks, and what is not settled is laid
-//! out anew each time, together with the line that is being written.
+//! out anew each time, together with the line that is being written. Two things keep that part small: a line that begins
+//! with a letter after an empty one ends what was before, and code that is being written settles line by line
+//! ([`Fence`]).
 
 use std::collections::HashSet;
 
 use ratatui::text::Line;
 
+use super::fence::Fence;
 use super::layout;
 use super::parse::{Definitions, Kind, Parsed, parse};
 use crate::text::clean;
@@ -38,8 +41,10 @@ struct Laid {
     /// The addresses that settled text gives, and the labels for which it has none.
     definitions: Definitions,
     wanted: HashSet<String>,
-    /// How much of the complete lines was looked through for blocks to settle.
-    searched: usize,
+    /// How much of the complete lines was looked through for blocks to settle, and whether what follows ends them.
+    searched: (usize, bool),
+    /// The code that is being written, if that is what comes after the settled blocks.
+    fence: Option<Fence>,
     /// Whether the lines show all that was added.
     current: bool,
 }
@@ -55,7 +60,8 @@ impl Laid {
             last: None,
             definitions: Definitions::default(),
             wanted: HashSet::new(),
-            searched: 0,
+            searched: (0, false),
+            fence: None,
             current: false,
         }
     }
@@ -67,18 +73,11 @@ impl Stream {
         if text.is_empty() {
             return;
         }
-        match text.rfind('\n') {
-            Some(end) if self.partial.is_empty() => {
-                clean::push(&text[..=end], &mut self.whole);
-                self.partial.push_str(&text[end + 1..]);
-            }
-            Some(end) => {
-                self.partial.push_str(&text[..=end]);
-                clean::push(&self.partial, &mut self.whole);
-                self.partial.clear();
-                self.partial.push_str(&text[end + 1..]);
-            }
-            None => self.partial.push_str(text),
+        self.partial.push_str(text);
+        if text.contains(clean::is_line_break) || self.partial.len() > text.len() {
+            let complete = clean::complete_lines(&self.partial);
+            clean::push(&self.partial[..complete], &mut self.whole);
+            self.partial.drain(..complete);
         }
         if let Some(laid) = &mut self.laid {
             laid.current = false;
@@ -111,10 +110,27 @@ impl Stream {
     }
 }
 
+#[cfg(test)]
+impl Stream {
+    /// The lines by the parser alone, all of the text at once: what every other way must come to.
+    pub fn lines_at_once(source: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+        let text = clean::sanitize(source);
+        let mut laid = Laid::new(columns, theme);
+        laid.lay("", &text, &parse(&text, &Definitions::default()), usize::MAX);
+        laid.lines
+    }
+}
+
 impl Laid {
     fn update(&mut self, whole: &str, partial: &str) {
         self.lines.truncate(self.settled_lines);
-        self.settle(whole);
+        if self.continue_fence(whole, partial) {
+            return;
+        }
+        self.settle(whole, partial);
+        if self.continue_fence(whole, partial) {
+            return;
+        }
 
         let mut text = String::with_capacity(whole.len() - self.settled + partial.len());
         text.push_str(&whole[self.settled..]);
@@ -134,24 +150,76 @@ impl Laid {
     }
 
     /// Lays out the blocks that have ended, once and for all.
-    fn settle(&mut self, whole: &str) {
-        if self.searched == whole.len() {
+    fn settle(&mut self, whole: &str, partial: &str) {
+        let ends_all = partial.starts_with(char::is_alphabetic) && ends_with_empty_line(whole);
+        if self.searched == (whole.len(), ends_all) {
             return;
         }
-        self.searched = whole.len();
+        self.searched = (whole.len(), ends_all);
         let text = &whole[self.settled..];
         let parsed = parse(text, &self.definitions);
         if parsed.gives_any(&self.wanted) && self.settled > 0 {
             *self = Self::new(self.columns, &self.theme);
-            return self.settle(whole);
+            return self.settle(whole, partial);
         }
-        let Some(ended) = parsed.blocks.len().checked_sub(1).filter(|ended| *ended > 0) else { return };
+        let Some(last) = parsed.blocks.last() else { return };
+        let (ended, cut) = if ends_all && last.kind != Kind::Open {
+            (parsed.blocks.len(), text.len())
+        } else {
+            (parsed.blocks.len() - 1, last.start)
+        };
+        if ended == 0 {
+            return;
+        }
         self.lay(&whole[..self.settled], text, &parsed, ended);
         self.settled_lines = self.lines.len();
-        let cut = parsed.blocks[ended].start;
         parsed.define(cut, &mut self.definitions);
         self.wanted.extend(parsed.wanted);
         self.settled += cut;
+    }
+
+    /// Lays out code that is being written; false if there is none at the end of the text.
+    fn continue_fence(&mut self, whole: &str, partial: &str) -> bool {
+        if self.fence.is_none() {
+            let text = &whole[self.settled..];
+            let blank: usize =
+                text.split_inclusive('\n').take_while(|line| line.trim().is_empty()).map(str::len).sum();
+            let Some((fence, length)) = Fence::open(&text[blank..]) else { return false };
+            self.separate();
+            self.settled += blank + length;
+            self.fence = Some(fence);
+        }
+        let Some(fence) = &mut self.fence else { return false };
+        while let Some(end) = whole[self.settled..].find('\n') {
+            let line = &whole[self.settled..self.settled + end];
+            self.settled += end + 1;
+            if fence.closes(line) {
+                if !fence.has_lines() {
+                    fence.line("", self.columns, &self.theme, &mut self.lines);
+                }
+                self.fence = None;
+                self.settled_lines = self.lines.len();
+                self.last = Some(Kind::Open);
+                return false;
+            }
+            fence.line(line, self.columns, &self.theme, &mut self.lines);
+        }
+        self.settled_lines = self.lines.len();
+        let line = partial.strip_suffix('\n').unwrap_or(partial);
+        let line = if fence.closes(line) { "" } else { line };
+        // An empty block is an empty line, so that its place is seen.
+        if !line.is_empty() || !fence.has_lines() {
+            fence.clone().line(line, self.columns, &self.theme, &mut self.lines);
+        }
+        true
+    }
+
+    /// Puts an empty line after what is settled.
+    fn separate(&mut self) {
+        if self.last.is_some() {
+            self.lines.push(Line::default());
+        }
+        self.settled_lines = self.lines.len();
     }
 
     /// Adds the lines of the first blocks of a text that stands after `before`.

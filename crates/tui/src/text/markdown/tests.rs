@@ -196,6 +196,12 @@ fn depth_costs_neither_the_stack_nor_the_width() {
     }
 }
 
+/// The lines without spaces at their ends and empty lines at the end of all, which nobody sees.
+fn trimmed(lines: &[Line<'_>]) -> String {
+    let lines: Vec<String> = plain(lines).lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n").trim_end().to_owned()
+}
+
 /// Markdown of all kinds of pieces, some of them broken.
 fn wild_markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -228,7 +234,9 @@ proptest! {
         for pair in cuts.windows(2) {
             stream.append(&source[pair[0]..pair[1]]);
             let lines = stream.lines(columns, &theme).to_vec();
-            prop_assert_eq!(lines, render(&source[..pair[1]], columns, &theme));
+            prop_assert_eq!(&lines, &render(&source[..pair[1]], columns, &theme));
+            let at_once = Stream::lines_at_once(&source[..pair[1]], columns, &theme);
+            prop_assert_eq!(trimmed(&lines), trimmed(&at_once));
         }
     }
 
