@@ -21,7 +21,7 @@ use crate::render::kind_word;
     disable_help_subcommand = false
 )]
 pub struct Arguments {
-    /// What to do; none: an overview.
+    /// What to do; none: the terminal UI, or an overview where there is no terminal.
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -9,9 +9,9 @@ use consort_daemon::protocol::{Call, DaemonStatus, Done, ErrorBody, codes};
 
 use crate::args::Daemon;
 use crate::exit::Stop;
-use crate::form::yes_or_no;
 use crate::link::{connect, home};
 use crate::output::{Output, exact, one_line, print_json, print_line};
+use consort_daemon::form::yes_or_no;
 
 /// How long a daemon may take to end the agents' processes and itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);

@@ -1,12 +1,12 @@
 //! The inbox: what agents ask of a person, and the answers.
 
 use consort_daemon::client::ClientError;
+use consort_daemon::form;
 use consort_daemon::protocol::{ErrorBody, InboxEntry, scope_of};
 use consort_model::{Answer, AskBody};
 
 use crate::args;
 use crate::exit::{Exit, Stop};
-use crate::form;
 use crate::link::Link;
 use crate::output::{Output, Paint, Style, age, exact, now, print_json, short};
 use crate::render;

@@ -2,9 +2,11 @@
 //!
 //! - [`args`]: the grammar. [`exit`]: the codes and sentences that commands end with.
 //! - [`link`]: calls to the daemon, sent again where that is harmless. [`follow`]: its state, live.
-//! - [`turn`], [`run`]: waiting for a turn. [`tail`]: a transcript as it grows. [`terminal`]: asking a person.
-//! - [`render`], [`diff`], [`form`], [`output`], [`progress`]: text for people.
-//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`worktrees`], [`profiles`], [`import`], [`daemon`], [`doctor`].
+//! - [`screen`]: the terminal UI, where no command is given. [`turn`], [`run`]: waiting for a turn. [`tail`]: a
+//!   transcript as it grows. [`terminal`]: asking a person.
+//! - [`render`], [`diff`], [`output`], [`progress`]: text for people.
+//! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`worktrees`], [`profiles`], [`import`],
+//!   [`daemon`], [`doctor`].
 //!
 //! Invariant: a short command stays short. No async runtime, no thread and no file is opened before a command needs it.
 
@@ -15,7 +17,6 @@ mod diff;
 mod doctor;
 mod exit;
 mod follow;
-mod form;
 mod import;
 mod inbox;
 mod link;
@@ -28,6 +29,7 @@ mod prompt;
 mod render;
 mod rules;
 mod run;
+mod screen;
 mod tail;
 mod terminal;
 mod turn;
@@ -49,7 +51,10 @@ fn main() -> ExitCode {
     {
         return consort_runner::serve::main(dir.into());
     }
-    match dispatch(Arguments::parse()) {
+    // Nor should the screen, which a person waits for.
+    let bare = std::env::args_os().len() == 1;
+    let outcome = if bare && screen::is_wanted() { screen::open() } else { dispatch(Arguments::parse()) };
+    match outcome {
         Ok(code) => code,
         Err(Stop { exit, message, .. }) => {
             if let Some(message) = message {

@@ -285,7 +285,7 @@ fn questions(question: &Question, title: &str) -> String {
     if let Some(url) = &question.url {
         text.push_str(&indented(&format!("open: {}", exact(url))));
     }
-    for field in crate::form::fields(&question.schema) {
+    for field in consort_daemon::form::fields(&question.schema) {
         let needed = if field.required { "" } else { ", optional" };
         text.push_str(&indented(&format!("{}: {}{needed}", exact(&field.label()), exact(&field.describe()))));
     }

@@ -8,9 +8,9 @@ use consort_daemon::protocol::InboxEntry;
 use consort_model::{Answer, AskBody, AskId, GrantScope};
 use serde_json::{Map, Value};
 
-use crate::form::{self, Field};
 use crate::output::{Paint, Style, exact};
 use crate::render;
+use consort_daemon::form::{self, Field};
 
 /// A dialogue about one ask.
 pub struct Dialogue {

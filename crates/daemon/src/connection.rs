@@ -3,14 +3,15 @@
 //! Whatever a client sends, it affects nobody else: a malformed request gets an error, a message past the limit ends the
 //! connection, and a client that does not read gets a new snapshot instead of a growing queue.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-use consort_hub::feed::{Delivery, Subscription};
+use consort_hub::feed::{Delivery, Published, Subscription};
 use consort_hub::peer::{Peer, Speaker};
 use consort_hub::{HubError, NewAgent, NewWorktree as Wish, ProfileChanges, Version};
 use consort_model::{
-    Actor, AgentId, Availability, Brief, EnvironmentChange, Login, Profile, ProfileId, ProfileSummary,
+    Actor, AgentId, Availability, Brief, EnvironmentChange, Event, Login, Profile, ProfileId, ProfileSummary,
     Program, Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,7 @@ pub async fn serve(daemon: &Arc<Daemon>, stream: UnixStream, peer: Peer) {
         peer,
         speaker: None,
         greeted: false,
+        watched: Watched::default(),
         events: None,
         stops_daemon: false,
     };
@@ -104,6 +106,7 @@ struct Client {
     /// Who that is, once it was asked.
     speaker: Option<Speaker>,
     greeted: bool,
+    watched: Watched,
     events: Option<JoinHandle<()>>,
     stops_daemon: bool,
 }
@@ -152,6 +155,10 @@ impl Client {
             Call::Subscribe {} => {
                 let snapshot = self.subscribe();
                 value(&snapshot)
+            }
+            Call::Watch { transcripts } => {
+                self.watched.set(transcripts);
+                value(&Done {})
             }
             Call::ListAgents { closed } => value(&hub.with(|state| {
                 let agents = state.agents.values().filter(|agent| closed || !agent.is_closed());
@@ -347,8 +354,9 @@ impl Client {
         // The subscription comes first, so that no event falls between it and the snapshot.
         let subscription = self.daemon.hub.subscribe();
         let snapshot = snapshot(&self.daemon);
-        let events =
-            send_events(Arc::clone(&self.daemon), Arc::clone(&self.writer), subscription, snapshot.state.seq);
+        let watched = self.watched.clone();
+        let (daemon, writer) = (Arc::clone(&self.daemon), Arc::clone(&self.writer));
+        let events = send_events(daemon, writer, watched, subscription, snapshot.state.seq);
         self.events = Some(tokio::spawn(events));
         snapshot
     }
@@ -388,10 +396,30 @@ impl Client {
     }
 }
 
+/// Whose transcripts a client wants to hear of; everyone's, unless it said otherwise.
+#[derive(Clone, Default)]
+struct Watched(Arc<std::sync::Mutex<Option<HashSet<AgentId>>>>);
+
+impl Watched {
+    fn set(&self, agents: Vec<AgentId>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(agents.into_iter().collect());
+    }
+
+    fn wants(&self, event: &Event) -> bool {
+        let Event::Agent { agent, change } = event else { return true };
+        if !change.is_transcript() {
+            return true;
+        }
+        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.as_ref().is_none_or(|watched| watched.contains(agent))
+    }
+}
+
 /// Sends every event after `seq`, and a new snapshot where the client did not keep up.
 async fn send_events(
     daemon: Arc<Daemon>,
     writer: Arc<Mutex<OwnedWriteHalf>>,
+    watched: Watched,
     mut subscription: Subscription,
     mut seq: u64,
 ) {
@@ -399,7 +427,9 @@ async fn send_events(
     loop {
         match subscription.next().await {
             Delivery::Events(events) => {
-                for event in events.iter().filter(|event| event.stamped.seq > seq) {
+                let is_new = |event: &&Arc<Published>| event.stamped.seq > seq;
+                for event in events.iter().filter(is_new).filter(|event| watched.wants(&event.stamped.event))
+                {
                     lines.extend_from_slice(br#"{"jsonrpc":"2.0","method":"event","params":"#);
                     lines.extend_from_slice(event.json().as_bytes());
                     lines.extend_from_slice(b"}\n");
@@ -416,6 +446,9 @@ async fn send_events(
                 lines.extend_from_slice(notification.to_string().as_bytes());
                 lines.push(b'\n');
             }
+        }
+        if lines.is_empty() {
+            continue;
         }
         if writer.lock().await.write_all(&lines).await.is_err() {
             return;

@@ -14,6 +14,7 @@ pub fn is_a_persons(call: &Call) -> bool {
     match call {
         Call::Hello { .. }
         | Call::Subscribe {}
+        | Call::Watch { .. }
         | Call::ListAgents { .. }
         | Call::GetAgent { .. }
         | Call::Transcript { .. }

@@ -45,6 +45,13 @@ pub enum Call {
     /// A snapshot now and events from then on. Answer: [`Snapshot`].
     #[serde(rename = "subscribe")]
     Subscribe {},
+    /// From now on, events about the transcripts of other agents than these are left out; everything else still comes.
+    /// Without this call they all come. Answer: [`Done`].
+    #[serde(rename = "transcripts.watch")]
+    Watch {
+        /// Whose transcripts.
+        transcripts: Vec<AgentId>,
+    },
     /// All agents. Answer: list of [`AgentView`].
     #[serde(rename = "agents.list")]
     ListAgents {

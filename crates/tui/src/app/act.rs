@@ -1,0 +1,584 @@
+//! What a key does.
+
+use consort_daemon::protocol::{Call, NewRule, NewRuleScope};
+use consort_model::policy::Subject;
+use consort_model::{AgentId, Answer, Effect as RuleEffect, RuleId, Status, ToolKind};
+use uuid::Uuid;
+
+use super::{App, Connection, Editing, Effect, Focus, Reply};
+use crate::input::Key;
+use crate::keys::{Action, Context};
+use crate::overlay::pager::Text;
+use crate::overlay::{Command, Field, Overlay, Pager, Purpose, Settings};
+use crate::text::theme::Theme;
+use crate::transcript::item::Look;
+
+/// How long a second key may take to leave.
+const LEAVE_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
+impl App {
+    /// A key was pressed.
+    pub fn key(&mut self, key: Key) {
+        let context = self.context();
+        // What is typed into a field is typed, whatever else the key would do.
+        if context == Context::List {
+            return self.list_key(key);
+        }
+        if context == Context::Composer && self.completion.is_some() && key.code == crate::input::Code::Tab {
+            self.take_completion();
+            return self.redraw();
+        }
+        match self.keys.action(context, key) {
+            Some(action) => self.act(action),
+            None => {
+                if context == Context::Composer
+                    && let Some(letter) = key.writes()
+                {
+                    self.type_text(letter.encode_utf8(&mut [0; 4]));
+                } else if matches!(context, Context::Transcript | Context::Sidebar)
+                    && key.writes().is_some_and(char::is_alphanumeric)
+                {
+                    self.say(format!("{} goes back to the prompt", self.keys.label(Action::Leave)));
+                }
+            }
+        }
+    }
+
+    /// Does what a key stands for.
+    pub fn act(&mut self, action: Action) {
+        if let Connection::Lost { .. } = self.connection
+            && action == Action::Redraw
+        {
+            return self.carry_out(Command::StartDaemon);
+        }
+        match action {
+            Action::NextNeedy => self.next_needy(),
+            Action::Inbox => self.open_inbox(),
+            Action::Palette => self.open_palette(),
+            Action::NewAgent => self.pick_profile(None),
+            Action::NextAgent => self.step_agent(false),
+            Action::PreviousAgent => self.step_agent(true),
+            Action::FocusNext => self.focus_next(),
+            Action::CycleMode => self.cycle_mode(),
+            Action::PickModel => {
+                if let Some(agent) = self.focused() {
+                    self.pick_option(agent, "model");
+                }
+            }
+            Action::Interrupt => self.interrupt(),
+            Action::NextPane | Action::PreviousPane => {
+                self.memory.desk.step_pane(&self.state, action == Action::PreviousPane);
+                self.completion = None;
+                self.asks_changed();
+                self.follow_row();
+                self.screen_changed();
+            }
+            Action::CycleLayout => {
+                let next = self.arranged().layout.next();
+                self.carry_out(Command::Layout(next));
+            }
+            Action::ShowAlone => {
+                let workspace = self.memory.desk.workspace_mut();
+                workspace.alone = !workspace.alone;
+                workspace.focus = 0;
+                self.screen_changed();
+            }
+            Action::ToggleSidebar => {
+                self.memory.sidebar_hidden = !self.memory.sidebar_hidden;
+                if self.focus == Focus::Sidebar {
+                    self.focus = Focus::Composer;
+                }
+                self.remember();
+                self.redraw();
+            }
+            Action::ScrollUp | Action::PageUpHere => self.scroll_page(-1),
+            Action::ScrollDown | Action::PageDownHere => self.scroll_page(1),
+            Action::ScrollTop | Action::FirstItem => {
+                if let Some(agent) = self.focused()
+                    && let Some(wanted) = self.transcripts.get_mut(&agent).and_then(|it| it.to_start())
+                {
+                    self.ask_page(agent, wanted);
+                }
+                self.damage.panes = true;
+            }
+            Action::ScrollEnd | Action::LastItem => {
+                if let Some(agent) = self.focused() {
+                    if let Some(transcript) = self.transcripts.get_mut(&agent) {
+                        transcript.to_end();
+                    }
+                    self.load_page(agent);
+                }
+                self.damage.panes = true;
+            }
+            Action::Search | Action::SearchHere => {
+                if let Some(agent) = self.focused() {
+                    let before = self.transcripts.get(&agent).map(|it| it.searched().to_owned());
+                    let field = Field::new(
+                        "Search in this conversation",
+                        before.unwrap_or_default(),
+                        Purpose::Search(agent),
+                    );
+                    self.open(Overlay::Field(field));
+                }
+            }
+            Action::ToggleDetails => {
+                if let Some(transcript) = self.focused().and_then(|agent| self.transcripts.get_mut(&agent)) {
+                    transcript.toggle_all();
+                }
+                self.damage.panes = true;
+            }
+            Action::CopyLast => self.copy_last(),
+            Action::Diff => self.open_changes(),
+            Action::Sessions => self.pick_session(),
+            Action::Settings => {
+                self.call(Call::CheckProfiles { profile: None }, Reply::Checked);
+                self.open(Overlay::Settings(Settings::default()));
+            }
+            Action::Workspaces => self.pick_workspace(),
+            Action::Queue => self.pick_queued(),
+            Action::Help => self.open(Overlay::Pager(Pager::new(Text::Help))),
+            Action::Suspend => self.effect(Effect::Suspend),
+            Action::Redraw => self.effect(Effect::Redraw),
+            Action::Quit => self.effect(Effect::Quit),
+            action => match self.context() {
+                Context::Composer => self.act_on_composer_or_agent(action),
+                Context::Transcript => self.act_on_transcript(action),
+                Context::Sidebar => self.act_on_sidebar(action),
+                Context::Ask => self.act_on_ask(action),
+                Context::Settings => self.act_on_settings(action),
+                Context::Pager => self.act_on_pager(action),
+                Context::List | Context::Anywhere => {}
+            },
+        }
+    }
+
+    fn act_on_composer_or_agent(&mut self, action: Action) {
+        match action {
+            Action::RowRename
+            | Action::RowInterrupt
+            | Action::RowClose
+            | Action::RowRestart
+            | Action::RowFork
+            | Action::RowCompanion
+            | Action::RowMove
+            | Action::RestartAgent
+            | Action::RebindAgent => self.act_on_agent(action),
+            Action::RowAlone | Action::RowPane => self.act_on_sidebar(action),
+            action => self.act_on_composer(action),
+        }
+    }
+
+    /// Gives the keyboard to the next thing on the screen.
+    fn focus_next(&mut self) {
+        let has_asks = self.focused_agent().is_some_and(|agent| !agent.asks.is_empty());
+        self.focus = match self.focus {
+            Focus::Composer if has_asks => return self.focus_ask(),
+            Focus::Composer | Focus::Ask => Focus::Transcript,
+            Focus::Transcript if !self.memory.sidebar_hidden => Focus::Sidebar,
+            Focus::Transcript | Focus::Sidebar => Focus::Composer,
+        };
+        self.redraw();
+    }
+
+    /// Empties the prompt, or stops the turn, or leaves.
+    fn interrupt(&mut self) {
+        if self.focus != Focus::Composer {
+            self.focus = Focus::Composer;
+            return self.redraw();
+        }
+        if !self.composer().is_empty() {
+            self.composer_mut().take();
+            self.composer_changed();
+            return self.redraw();
+        }
+        let working = self.focused_agent().filter(|agent| {
+            matches!(agent.status(), Status::Working | Status::Stalled | Status::NeedsInput)
+                && agent.turn.is_some()
+        });
+        if let Some(agent) = working.map(|agent| agent.id) {
+            return self.carry_out(Command::Interrupt(agent));
+        }
+        if self.leaving_until.is_some() {
+            return self.effect(Effect::Quit);
+        }
+        self.leaving_until = Some(self.now + LEAVE_WITHIN);
+        self.say("once more to leave; the agents go on");
+    }
+
+    fn scroll_page(&mut self, pages: isize) {
+        let Some(agent) = self.focused() else { return };
+        let height = self.hits.pane_height(agent).saturating_sub(2).max(1) as isize;
+        self.scroll(agent, pages * height);
+    }
+
+    /// Scrolls a conversation by lines.
+    pub fn scroll(&mut self, agent: AgentId, lines: isize) {
+        let width = self.hits.pane_width(agent);
+        let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
+        let look = Look { theme: &self.theme, width, name_of: &names };
+        if let Some(transcript) = self.transcripts.get_mut(&agent) {
+            transcript.scroll(&look, lines);
+        }
+        self.load_page(agent);
+        self.damage.panes = true;
+    }
+
+    fn act_on_transcript(&mut self, action: Action) {
+        let Some(agent) = self.focused() else {
+            self.focus = Focus::Composer;
+            return self.redraw();
+        };
+        let width = self.hits.pane_width(agent);
+        let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
+        let look = Look { theme: &self.theme, width, name_of: &names };
+        let Some(transcript) = self.transcripts.get_mut(&agent) else { return };
+        let mut copied = None;
+        let mut missing = false;
+        match action {
+            Action::ItemUp => transcript.choose(&look, false),
+            Action::ItemDown => transcript.choose(&look, true),
+            Action::ToggleItem => {
+                if let Some(chosen) = transcript.chosen() {
+                    transcript.toggle(chosen);
+                }
+            }
+            Action::CopyItem => {
+                copied = transcript
+                    .chosen()
+                    .and_then(|chosen| transcript.item(chosen))
+                    .map(crate::transcript::item::plain_text);
+            }
+            Action::NextFound | Action::PreviousFound => {
+                let words = transcript.searched().to_owned();
+                missing = !transcript.find(&words, action == Action::PreviousFound);
+            }
+            Action::LeaveTranscript => {
+                transcript.choose_none();
+                self.focus = Focus::Composer;
+            }
+            _ => return self.act_on_agent(action),
+        }
+        if let Some(text) = copied {
+            self.copy(text);
+        }
+        if missing {
+            self.say("no other place fits in what is loaded");
+        }
+        self.load_page(agent);
+        self.redraw();
+    }
+
+    fn act_on_pager(&mut self, action: Action) {
+        let Some(Overlay::Pager(pager)) = self.overlays.last_mut() else { return };
+        let page = pager.height.saturating_sub(1).max(1) as isize;
+        match action {
+            Action::PagerUp => pager.step(-1),
+            Action::PagerDown => pager.step(1),
+            Action::PagerPageUp => pager.step(-page),
+            Action::PagerPageDown => pager.step(page),
+            Action::PagerTop => pager.step(isize::MIN),
+            Action::PagerEnd => pager.step(isize::MAX / 2),
+            Action::PagerNext => pager.next_mark(),
+            Action::PagerLeave => {
+                self.overlays.pop();
+            }
+            _ => {}
+        }
+        self.redraw();
+    }
+
+    /// A key while a list, a field or a form is on top.
+    fn list_key(&mut self, key: Key) {
+        let action = self.keys.action(Context::List, key);
+        let editing = self.keys.action(Context::Composer, key);
+        match self.overlays.last_mut() {
+            Some(Overlay::Picker(picker)) => match (action, editing, key.writes()) {
+                (Some(Action::ListUp), ..) => picker.step(-1),
+                (Some(Action::ListDown), ..) => picker.step(1),
+                (Some(Action::ListPageUp), ..) => picker.step(-8),
+                (Some(Action::ListPageDown), ..) => picker.step(8),
+                (Some(Action::ListChoose), ..) => {
+                    let command = picker.chosen().map(|choice| choice.command.clone());
+                    self.overlays.pop();
+                    if let Some(command) = command {
+                        self.carry_out(command);
+                    }
+                }
+                (Some(Action::ListDelete), ..) => {
+                    if let Some(command) = picker.chosen().and_then(|choice| choice.dropped.clone()) {
+                        self.overlays.pop();
+                        self.carry_out(command);
+                    }
+                }
+                (Some(Action::ListLeave), ..) => {
+                    self.overlays.pop();
+                }
+                (_, _, Some(letter)) => {
+                    picker.query.insert(letter.encode_utf8(&mut [0; 4]));
+                    picker.narrow();
+                }
+                (_, Some(action), _) => {
+                    edit(&mut picker.query, action);
+                    picker.narrow();
+                }
+                _ => {}
+            },
+            Some(Overlay::Field(field)) => match (action, editing, key.writes()) {
+                (Some(Action::ListChoose), ..) => {
+                    if let Some(Overlay::Field(field)) = self.overlays.pop() {
+                        self.filled(field);
+                    }
+                }
+                (Some(Action::ListLeave), ..) => {
+                    self.overlays.pop();
+                }
+                (_, _, Some(letter)) => field.editor.insert(letter.encode_utf8(&mut [0; 4])),
+                (_, Some(action), _) => edit(&mut field.editor, action),
+                _ => {}
+            },
+            Some(Overlay::Form(_)) => self.form_key(key, action, editing),
+            _ => {}
+        }
+        self.redraw();
+    }
+
+    /// A field was filled.
+    fn filled(&mut self, field: Field) {
+        let text = field.editor.text().trim().to_owned();
+        match field.purpose {
+            Purpose::Rename(agent) if !text.is_empty() => {
+                self.call(Call::Rename { agent: agent.to_string(), name: text }, Reply::Command);
+            }
+            Purpose::Pattern(asks, scope) => {
+                let pattern = (!text.is_empty()).then_some(text);
+                self.answer(&asks, &Answer::Allow { scope, pattern });
+            }
+            Purpose::DenyWith(asks) => {
+                let message = (!text.is_empty()).then_some(text);
+                self.answer(&asks, &Answer::Deny { message });
+            }
+            Purpose::Reply(ask) => self.reply(ask, text),
+            Purpose::Search(agent) => {
+                let found = self
+                    .transcripts
+                    .get_mut(&agent)
+                    .is_some_and(|it| it.find(&text, true) || it.find(&text, false));
+                self.focus = Focus::Transcript;
+                if !found {
+                    self.say(format!("`{text}` is not in what is loaded"));
+                }
+                self.load_page(agent);
+            }
+            Purpose::NewWorkspace if !text.is_empty() => {
+                let at = self.memory.desk.add(&text);
+                self.carry_out(Command::Workspace(at));
+            }
+            Purpose::RenameWorkspace if !text.is_empty() => {
+                self.memory.desk.workspace_mut().name = text;
+                self.remember();
+            }
+            Purpose::EditQueued(agent, prompt) => {
+                let text = (!text.is_empty()).then_some(text);
+                self.call(Call::EditPrompt { agent: agent.to_string(), prompt, text }, Reply::Command);
+            }
+            Purpose::DuplicateProfile(profile) if !text.is_empty() => {
+                self.call(Call::DuplicateProfile { profile, name: text }, Reply::Once);
+            }
+            Purpose::NewRule if !text.is_empty() => {
+                let rule = NewRule {
+                    id: RuleId::new(Uuid::now_v7()),
+                    effect: RuleEffect::Allow,
+                    scope: NewRuleScope::All,
+                    tool: Some(ToolKind::Execute),
+                    subject: Subject::Command { pattern: text },
+                };
+                self.call(Call::AddRule(rule), Reply::Command);
+            }
+            _ => {}
+        }
+        self.redraw();
+    }
+
+    /// Does what was chosen.
+    pub fn carry_out(&mut self, command: Command) {
+        let of = |agent: AgentId| agent.to_string();
+        match command {
+            Command::Act(action) => self.act(action),
+            Command::Show(agent) => {
+                self.overlays.clear();
+                self.show(agent, false);
+                self.asks_changed();
+            }
+            Command::Create { profile, companion_of } => {
+                self.create(Some(profile), companion_of);
+            }
+            Command::Choose { agent, option, value } => {
+                self.call(Call::Choose { agent: of(agent), option, value }, Reply::Command);
+            }
+            Command::PickOption(agent, option) => self.pick_option(agent, &option),
+            Command::Mode(agent, permissions) => {
+                self.call(Call::SetPermissions { agent: of(agent), permissions }, Reply::Command);
+            }
+            Command::Reopen(agent) => self.call(Call::Reopen { agent: of(agent) }, Reply::Command),
+            Command::Rebind(agent, profile) => {
+                self.call(Call::Rebind { agent: of(agent), profile }, Reply::Command);
+            }
+            Command::Restart(agent) => {
+                let there = self.state.agents.get(&agent).is_some_and(|agent| agent.wants_process());
+                let agent = of(agent);
+                let call = if there { Call::Restart { agent } } else { Call::Reopen { agent } };
+                self.call(call, Reply::Command);
+            }
+            Command::Close(agent) => self.call(Call::Close { agent: of(agent) }, Reply::Command),
+            Command::Interrupt(agent) => self.call(Call::Interrupt { agent: of(agent) }, Reply::Command),
+            Command::Fork(agent) => {
+                let id = AgentId::new(Uuid::now_v7());
+                self.wanted = Some(id);
+                self.call(Call::Fork { agent: of(agent), id, name: None, prompt: None }, Reply::Created(id));
+            }
+            Command::Layout(layout) => {
+                self.memory.desk.set_layout(&self.state, layout);
+                self.say(format!("panes: {}", layout.words()));
+                self.asks_changed();
+                self.screen_changed();
+            }
+            Command::Theme(name) => {
+                self.memory.theme = name.map(str::to_owned);
+                let theme = name.and_then(Theme::named).unwrap_or_else(crate::outside::theme_of_environment);
+                self.set_theme(theme);
+                self.remember();
+            }
+            Command::Quiet(quiet) => {
+                self.memory.quiet = quiet;
+                self.remember();
+            }
+            Command::Workspace(at) => {
+                self.memory.desk.current = at.min(self.memory.desk.workspaces.len() - 1);
+                if self.arranged().focused().is_none() {
+                    let order = crate::tree::order(&self.state, &self.memory.desk);
+                    let here = order.iter().find(|id| self.memory.desk.home_of(&self.state, **id) == at);
+                    if let Some(agent) = here {
+                        self.memory.desk.show(&self.state, *agent, false);
+                    }
+                }
+                self.asks_changed();
+                self.screen_changed();
+            }
+            Command::NewWorkspace => {
+                self.open(Overlay::Field(Field::new("Name of the workspace", "", Purpose::NewWorkspace)));
+            }
+            Command::RenameWorkspace => {
+                let name = self.memory.desk.workspace().name.clone();
+                self.open(Overlay::Field(Field::new(
+                    "Name of the workspace",
+                    name,
+                    Purpose::RenameWorkspace,
+                )));
+            }
+            Command::RemoveWorkspace => {
+                let at = self.memory.desk.current;
+                if at > 0 && at < self.memory.desk.workspaces.len() {
+                    self.memory.desk.workspaces.remove(at);
+                    self.carry_out(Command::Workspace(0));
+                }
+            }
+            Command::Move(agent, to) => {
+                self.memory.desk.move_agent(&self.state, agent, to);
+                self.follow_row();
+                self.screen_changed();
+            }
+            Command::AnswerOption(ask, option) => self.answer(&[ask], &Answer::Choose { option }),
+            Command::EditQueued(agent, prompt) => {
+                let text = self.queued(agent).into_iter().find(|(id, _)| *id == prompt).map(|(_, text)| text);
+                if let Some(text) = text {
+                    let field =
+                        Field::new("Edit the prompt that waits", text, Purpose::EditQueued(agent, prompt));
+                    self.open(Overlay::Field(field.hint("empty drops it")));
+                }
+            }
+            Command::DropQueued(agent, prompt) => {
+                self.call(Call::EditPrompt { agent: of(agent), prompt, text: None }, Reply::Command);
+            }
+            Command::RemoveProfile(profile) => {
+                self.call(Call::RemoveProfile { profile, force: true }, Reply::Once);
+            }
+            Command::RemoveRule(rule) => self.call(Call::RemoveRule { rule }, Reply::Command),
+            Command::EditConfig => self.effect(Effect::Edit(Editing::Config, String::new())),
+            Command::Rename(agent) => {
+                let name = self.name_of(agent);
+                self.open(Overlay::Field(Field::new("Rename", name, Purpose::Rename(agent))));
+            }
+            Command::StartDaemon => {
+                if let Connection::Lost { starting, .. } = &mut self.connection {
+                    *starting = true;
+                    self.effect(Effect::StartDaemon);
+                }
+            }
+            Command::Nothing => {}
+        }
+        self.redraw();
+    }
+
+    /// Puts a text into the clipboard.
+    pub fn copy(&mut self, text: String) {
+        let lines = text.lines().count();
+        self.effect(Effect::Copy(text));
+        self.say(format!("copied {lines} line{}", if lines == 1 { "" } else { "s" }));
+    }
+
+    fn copy_last(&mut self) {
+        use consort_model::ItemBody;
+        let last = self.focused().and_then(|agent| self.transcripts.get(&agent)).and_then(|transcript| {
+            transcript.items().rev().find_map(|item| match &item.body {
+                ItemBody::Text { text } => Some(text.clone()),
+                _ => None,
+            })
+        });
+        match last {
+            Some(text) => self.copy(text),
+            None => self.say("there is no answer to copy"),
+        }
+    }
+
+    fn open_changes(&mut self) {
+        let Some((agent, cwd)) = self.focused_agent().map(|agent| (agent.id, agent.cwd.clone())) else {
+            return;
+        };
+        self.effect(Effect::Changes(agent, cwd.into()));
+        self.open(Overlay::Pager(Pager::new(Text::Changes(agent, None))));
+    }
+
+    /// Git said what changed.
+    pub fn changes(&mut self, agent: AgentId, diff: String) {
+        for overlay in &mut self.overlays {
+            if let Overlay::Pager(pager) = overlay
+                && let Text::Changes(of, text) = &mut pager.text
+                && *of == agent
+            {
+                *text = Some(diff.clone());
+                pager.lines = None;
+            }
+        }
+        self.redraw();
+    }
+}
+
+/// What an editing key does to a field.
+pub(crate) fn edit(editor: &mut crate::editor::Editor, action: Action) {
+    match action {
+        Action::CharLeft => editor.left(),
+        Action::CharRight => editor.right(),
+        Action::WordLeft => editor.word_left(),
+        Action::WordRight => editor.word_right(),
+        Action::LineStart => editor.start_of_line(),
+        Action::LineEnd => editor.end_of_line(),
+        Action::DeleteBack => editor.delete_back(),
+        Action::DeleteForward => editor.delete_forward(),
+        Action::DeleteWord => editor.delete_word(),
+        Action::KillToStart => editor.kill_to_start(),
+        Action::KillToEnd => editor.kill_to_end(),
+        Action::PasteBack => editor.yank(),
+        Action::Undo => editor.undo(),
+        _ => {}
+    }
+}

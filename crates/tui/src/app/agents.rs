@@ -1,0 +1,397 @@
+//! What a person does to agents: create, show, rename, close and so on; and the lists to choose them from.
+
+use std::collections::BTreeMap;
+
+use consort_daemon::protocol::{Call, NewAgent};
+use consort_model::{Agent, AgentId, Availability, PermissionMode, Status};
+use uuid::Uuid;
+
+use super::{App, Focus, Reply};
+use crate::desk::Layout;
+use crate::keys::{Action, TABLE};
+use crate::overlay::{Choice, Command, Field, Overlay, Picker, Purpose};
+use crate::text::clean;
+use crate::tree::{self, Row};
+
+impl App {
+    /// A new agent of a profile, or of the default one; its id.
+    pub(super) fn create(
+        &mut self,
+        profile: Option<String>,
+        companion_of: Option<AgentId>,
+    ) -> Option<AgentId> {
+        if profile.is_none() && !self.state.profiles.iter().any(|profile| profile.is_default) {
+            self.pick_profile(companion_of);
+            return None;
+        }
+        let id = AgentId::new(Uuid::now_v7());
+        let cwd = match companion_of.and_then(|owner| self.state.agents.get(&owner)) {
+            Some(owner) => owner.cwd.clone().into(),
+            None => self.cwd.clone(),
+        };
+        let new = NewAgent {
+            id,
+            profile,
+            name: None,
+            cwd,
+            companion_of: companion_of.map(|owner| owner.to_string()),
+            permissions: None,
+            prompt: None,
+        };
+        let workspace = self.memory.desk.current;
+        if workspace > 0 && companion_of.is_none() {
+            self.memory.desk.workspaces[workspace].agents.insert(id);
+        }
+        self.wanted = Some(id);
+        self.call(Call::CreateAgent(new), Reply::Created(id));
+        Some(id)
+    }
+
+    /// The profiles, to make an agent of one.
+    pub(super) fn pick_profile(&mut self, companion_of: Option<AgentId>) {
+        let choices = self
+            .state
+            .profiles
+            .iter()
+            .map(|profile| {
+                let name = clean::one_line(&profile.name).into_owned();
+                let model = profile.default_model.as_deref().unwrap_or_default();
+                let detail = format!("{} {model}", profile.driver).trim_end().to_owned();
+                match &profile.availability {
+                    Availability::Unavailable { reason } => Choice::new(name, Command::Nothing)
+                        .detail(clean::one_line(reason))
+                        .note("not available"),
+                    _ => {
+                        let command = Command::Create { profile: profile.id.to_string(), companion_of };
+                        let note = if profile.is_default { "default" } else { "" };
+                        Choice::new(name, command).detail(detail).note(note)
+                    }
+                }
+            })
+            .collect();
+        let title = match companion_of {
+            Some(owner) => format!("A companion for {}", self.name_of(owner)),
+            None => format!("New agent in {}", self.cwd.display()),
+        };
+        let defaults: Vec<String> = self
+            .state
+            .profiles
+            .iter()
+            .filter(|profile| profile.is_default)
+            .map(|profile| clean::one_line(&profile.name).into_owned())
+            .collect();
+        let picker = Picker::new(title, choices).starting_at(|choice| defaults.contains(&choice.label));
+        self.open(Overlay::Picker(picker));
+    }
+
+    pub(super) fn open(&mut self, overlay: Overlay) {
+        self.completion = None;
+        self.overlays.push(overlay);
+        self.redraw();
+    }
+
+    /// Goes to the agent after or before the one that has the keyboard.
+    pub(super) fn step_agent(&mut self, back: bool) {
+        let order = tree::order(&self.state, &self.memory.desk);
+        if order.is_empty() {
+            return;
+        }
+        let here = self.focused().map(|agent| {
+            // From a companion one goes on from its owner.
+            self.state.agents.get(&agent).and_then(|agent| agent.relation.owner()).unwrap_or(agent)
+        });
+        let at = here.and_then(|here| order.iter().position(|id| *id == here));
+        let next = match at {
+            Some(at) => (at + if back { order.len() - 1 } else { 1 }) % order.len(),
+            None => 0,
+        };
+        if let Some(agent) = order.get(next) {
+            self.show(*agent, false);
+        }
+    }
+
+    /// The rows of the sidebar.
+    pub fn rows(&self) -> Vec<Row> {
+        tree::rows(&self.state, &self.memory.desk)
+    }
+
+    /// The chosen row follows the agent that has the keyboard.
+    pub(super) fn follow_row(&mut self) {
+        let focused = self.focused();
+        let at = self.rows().iter().position(|row| row.agent().is_some() && row.agent() == focused);
+        if let Some(at) = at {
+            self.row = at;
+        }
+    }
+
+    /// The agent that a command is about: the chosen row's, or the one that has the keyboard.
+    pub fn subject(&self) -> Option<AgentId> {
+        if self.focus == Focus::Sidebar && self.overlays.is_empty() {
+            return self.rows().get(self.row).and_then(|row| row.agent());
+        }
+        self.focused()
+    }
+
+    /// An agent was closed: what is shown instead of it.
+    pub(super) fn leave_closed(&mut self, closed: AgentId) {
+        let desk = &mut self.memory.desk;
+        for workspace in &mut desk.workspaces {
+            if workspace.panes.len() > 1 {
+                for pane in workspace.panes.iter_mut().filter(|pane| **pane == Some(closed)) {
+                    *pane = None;
+                }
+            }
+        }
+        self.row = self.row.min(self.rows().len().saturating_sub(1));
+    }
+
+    pub(super) fn act_on_sidebar(&mut self, action: Action) {
+        let rows = self.rows();
+        let count = rows.len().max(1);
+        match action {
+            Action::RowUp => self.row = (self.row + count - 1) % count,
+            Action::RowDown => self.row = (self.row + 1) % count,
+            Action::LeaveSidebar => self.focus = Focus::Composer,
+            Action::RowOpen => match rows.get(self.row) {
+                Some(Row::Workspace(at)) => self.carry_out(Command::Workspace(*at)),
+                Some(row) => {
+                    if let Some(agent) = row.agent() {
+                        self.show(agent, false);
+                    }
+                }
+                None => {}
+            },
+            Action::RowAlone => {
+                if let Some(agent) = self.subject() {
+                    self.show(agent, true);
+                }
+            }
+            Action::RowPane => {
+                if let Some(agent) = self.subject() {
+                    self.memory.desk.show_beside(&self.state, agent);
+                    self.focus = Focus::Composer;
+                    self.screen_changed();
+                }
+            }
+            action => self.act_on_agent(action),
+        }
+        self.redraw();
+    }
+
+    /// What can be done to the agent that is meant.
+    pub(super) fn act_on_agent(&mut self, action: Action) {
+        let Some(agent) = self.subject() else { return self.say("there is no agent here") };
+        match action {
+            Action::RowRename => {
+                let name = self.name_of(agent);
+                self.open(Overlay::Field(Field::new("Rename", name, Purpose::Rename(agent))));
+            }
+            Action::RowInterrupt => self.carry_out(Command::Interrupt(agent)),
+            Action::RowClose => self.confirm_close(agent),
+            Action::RowRestart | Action::RestartAgent => self.carry_out(Command::Restart(agent)),
+            Action::RowFork => self.carry_out(Command::Fork(agent)),
+            Action::RowCompanion => self.pick_profile(Some(agent)),
+            Action::RebindAgent => self.pick_rebind(agent),
+            Action::RowMove => {
+                let workspaces = self.memory.desk.workspaces.iter().enumerate();
+                let choices = workspaces
+                    .map(|(at, it)| Choice::new(it.name.clone(), Command::Move(agent, at)))
+                    .collect();
+                self.open(Overlay::Picker(Picker::new("Move to which workspace", choices)));
+            }
+            _ => {}
+        }
+    }
+
+    fn confirm_close(&mut self, agent: AgentId) {
+        let Some(closing) = self.state.agents.get(&agent) else { return };
+        let name = self.name_of(agent);
+        let bound =
+            self.state.agents.values().filter(|it| it.relation.bound_to() == Some(agent) && !it.is_closed());
+        let bound: Vec<String> = bound.map(|it| clean::one_line(&it.name).into_owned()).collect();
+        let working = matches!(closing.status(), Status::Working | Status::NeedsInput | Status::Stalled);
+        let with =
+            if bound.is_empty() { String::new() } else { format!(", and with it {}", bound.join(", ")) };
+        let state = if working { " while it works" } else { "" };
+        let choices = vec![
+            Choice::new(format!("close {name}"), Command::Close(agent))
+                .detail(format!("its transcript stays{with}")),
+            Choice::new("keep it", Command::Nothing),
+        ];
+        self.open(Overlay::Picker(Picker::new(format!("Close {name}{state}?"), choices)));
+    }
+
+    /// Profiles of the same driver, for an agent whose own was removed.
+    pub(super) fn pick_rebind(&mut self, agent: AgentId) {
+        let Some(driver) = self.state.agents.get(&agent).map(|agent| agent.driver) else { return };
+        let profiles = self.state.profiles.iter().filter(|profile| profile.driver == driver);
+        let choices = profiles
+            .map(|profile| {
+                let command = Command::Rebind(agent, profile.id.to_string());
+                Choice::new(clean::one_line(&profile.name), command).detail(profile.command.clone())
+            })
+            .collect();
+        let mut picker = Picker::new(format!("Another profile for {}", self.name_of(agent)), choices);
+        picker.empty = format!("there is no profile of the driver {driver}; add one in the settings");
+        self.open(Overlay::Picker(picker));
+    }
+
+    /// The values of one of a session's options.
+    pub(super) fn pick_option(&mut self, agent: AgentId, wanted: &str) {
+        let option = self
+            .state
+            .agents
+            .get(&agent)
+            .and_then(|agent| agent.options.iter().find(|option| option.id == wanted))
+            .cloned();
+        let Some(option) = option else {
+            return self.say(format!("{} offers no {wanted} to choose", self.name_of(agent)));
+        };
+        let choices = option
+            .choices
+            .iter()
+            .map(|choice| {
+                let command = Command::Choose { agent, option: option.id.clone(), value: choice.id.clone() };
+                let note = if choice.id == option.current { "now" } else { "" };
+                let detail = choice.description.as_deref().unwrap_or_default();
+                Choice::new(clean::one_line(&choice.name), command).detail(clean::one_line(detail)).note(note)
+            })
+            .collect();
+        let current = option.current.clone();
+        let picker = Picker::new(clean::one_line(&option.name), choices).starting_at(
+            |choice| matches!(&choice.command, Command::Choose { value, .. } if *value == current),
+        );
+        self.open(Overlay::Picker(picker));
+    }
+
+    /// The next permission mode.
+    pub(super) fn cycle_mode(&mut self) {
+        let Some((id, mode)) = self.focused_agent().map(|agent| (agent.id, agent.permissions)) else {
+            return;
+        };
+        let at = PermissionMode::ALL.iter().position(|known| *known == mode).unwrap_or(0);
+        // Bypass lets everything through: it is chosen by name, never stepped into.
+        let next = PermissionMode::ALL[(at + 1) % PermissionMode::ALL.len()];
+        let next = if next == PermissionMode::Bypass { PermissionMode::Default } else { next };
+        self.carry_out(Command::Mode(id, next));
+    }
+
+    /// Every conversation, closed ones too, newest first.
+    pub(super) fn pick_session(&mut self) {
+        let mut agents: Vec<&Agent> = self.state.agents.values().collect();
+        agents.sort_by_key(|agent| std::cmp::Reverse(agent.created_at));
+        let choices = agents
+            .into_iter()
+            .map(|agent| {
+                let title = agent.title.as_deref().unwrap_or_default();
+                let label = format!("{} {}", clean::one_line(&agent.name), clean::one_line(title));
+                Choice::new(label.trim_end(), Command::Show(agent.id))
+                    .detail(clean::one_line(&agent.cwd))
+                    .note(agent.status().words())
+            })
+            .collect();
+        self.open(Overlay::Picker(Picker::new("Every conversation", choices)));
+    }
+
+    /// Every command and agent by name.
+    pub(super) fn open_palette(&mut self) {
+        let mut choices: Vec<Choice> = Vec::new();
+        let agents = tree::order(&self.state, &self.memory.desk);
+        for id in agents {
+            if let Some(agent) = self.state.agents.get(&id) {
+                let label = format!("go to {}", clean::one_line(&agent.name));
+                choices.push(Choice::new(label, Command::Show(id)).note(agent.status().words()));
+            }
+        }
+        if let Some(agent) = self.focused_agent() {
+            let id = agent.id;
+            for mode in PermissionMode::ALL {
+                let note = if agent.permissions == mode { "now" } else { "" };
+                let label = format!("permission mode: {}", mode.word());
+                choices.push(Choice::new(label, Command::Mode(id, mode)).note(note));
+            }
+            for option in &agent.options {
+                let label = format!("choose {}", clean::one_line(&option.name).to_lowercase());
+                let command = Command::PickOption(id, option.id.clone());
+                choices.push(Choice::new(label, command).note(clean::one_line(&option.current)));
+            }
+        }
+        for binding in TABLE {
+            use crate::keys::Context::{Anywhere, Sidebar};
+            let here = matches!(binding.context, Anywhere)
+                || matches!(binding.action, Action::RebindAgent | Action::OpenEditor)
+                || (binding.context == Sidebar
+                    && !matches!(
+                        binding.action,
+                        Action::RowUp | Action::RowDown | Action::RowOpen | Action::LeaveSidebar
+                    ));
+            if here && binding.action != Action::Palette {
+                let note = if binding.context == Anywhere { self.keys.label(binding.action) } else { "" };
+                choices.push(Choice::new(binding.help, Command::Act(binding.action)).note(note));
+            }
+        }
+        for layout in Layout::ALL {
+            choices.push(Choice::new(format!("panes: {}", layout.words()), Command::Layout(layout)));
+        }
+        for (label, theme) in [
+            ("as the terminal is", None),
+            ("dark", Some("dark")),
+            ("light", Some("light")),
+            ("no colour", Some("no-colour")),
+        ] {
+            choices.push(Choice::new(format!("theme: {label}"), Command::Theme(theme)));
+        }
+        let quiet = self.memory.quiet;
+        let label = if quiet { "notifications: on" } else { "notifications: off" };
+        choices.push(Choice::new(label, Command::Quiet(!quiet)));
+        choices.push(Choice::new("edit config.toml in $EDITOR", Command::EditConfig));
+        self.open(Overlay::Picker(Picker::new("Commands", choices)));
+    }
+
+    pub(super) fn pick_workspace(&mut self) {
+        let desk = &self.memory.desk;
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for id in tree::order(&self.state, desk) {
+            *counts.entry(desk.home_of(&self.state, id)).or_default() += 1;
+        }
+        let mut choices: Vec<Choice> = desk
+            .workspaces
+            .iter()
+            .enumerate()
+            .map(|(at, workspace)| {
+                let count = counts.get(&at).copied().unwrap_or(0);
+                let note = if at == desk.current { "now" } else { "" };
+                Choice::new(workspace.name.clone(), Command::Workspace(at))
+                    .detail(format!("{count} agent{}", if count == 1 { "" } else { "s" }))
+                    .note(note)
+            })
+            .collect();
+        choices.push(Choice::new("make a new workspace", Command::NewWorkspace));
+        choices.push(Choice::new("rename this workspace", Command::RenameWorkspace));
+        if desk.current > 0 {
+            choices.push(
+                Choice::new("remove this workspace", Command::RemoveWorkspace)
+                    .detail("its agents go to the first one"),
+            );
+        }
+        self.open(Overlay::Picker(Picker::new("Workspaces", choices)));
+    }
+
+    pub(super) fn pick_queued(&mut self) {
+        let Some(agent) = self.focused() else { return };
+        let choices: Vec<Choice> = self
+            .queued(agent)
+            .into_iter()
+            .map(|(prompt, text)| {
+                let mut choice =
+                    Choice::new(clean::one_line(&text).into_owned(), Command::EditQueued(agent, prompt));
+                choice.dropped = Some(Command::DropQueued(agent, prompt));
+                choice
+            })
+            .collect();
+        if choices.is_empty() {
+            return self.say("no prompt waits");
+        }
+        self.open(Overlay::Picker(Picker::new("Prompts that wait: enter edits, ctrl-d drops", choices)));
+    }
+}

@@ -1,0 +1,270 @@
+//! What the screen needs from the machine around it: files, git, the clipboard, the environment.
+//!
+//! Everything slow here runs on a thread of its own and is bounded in time or size.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use consort_model::Attachment;
+
+use crate::text::theme::Theme;
+
+/// Files that are listed at most.
+const MAX_FILES: usize = 50_000;
+
+/// The largest image that is attached, in bytes.
+const MAX_IMAGE: u64 = 20 << 20;
+
+/// How much of a diff is read, in bytes.
+const MAX_DIFF: u64 = 8 << 20;
+
+/// The looks that the environment asks for; dark, where it does not say.
+pub fn theme_of_environment() -> Theme {
+    let set = |key: &str| std::env::var(key).ok().filter(|value| !value.is_empty());
+    if set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb") {
+        return Theme::no_colour();
+    }
+    // Some terminals say `foreground;background` by number.
+    let light = set("COLORFGBG")
+        .and_then(|it| it.rsplit(';').next().map(str::to_owned))
+        .is_some_and(|background| matches!(background.as_str(), "7" | "15"));
+    if light { Theme::light() } else { Theme::dark() }
+}
+
+/// The files under a folder, as git knows them, or else as they are found.
+pub fn list_files(folder: &Path) -> Vec<String> {
+    let git = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(folder)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    if let Ok(output) = git
+        && output.status.success()
+    {
+        let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        return names.take(MAX_FILES).map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    }
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&next) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => {
+                    if let Ok(inside) = entry.path().strip_prefix(folder) {
+                        found.push(inside.to_string_lossy().into_owned());
+                    }
+                }
+                _ => {}
+            }
+            if found.len() >= MAX_FILES {
+                return found;
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What changed in a folder since its last commit, untracked files too; or a sentence on why that is not known.
+pub fn changes(folder: &Path) -> String {
+    let git = |words: &[&str]| -> Option<String> {
+        let mut child = Command::new("git")
+            .args(words)
+            .current_dir(folder)
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        let mut text = Vec::new();
+        child.stdout.take()?.take(MAX_DIFF).read_to_end(&mut text).ok()?;
+        child.wait().ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    };
+    let Some(inside) = git(&["rev-parse", "--is-inside-work-tree"]).filter(|text| text.trim() == "true")
+    else {
+        return format!("{} is not in a git repository, so what changed is not known.", folder.display());
+    };
+    drop(inside);
+    let base = if git(&["rev-parse", "--verify", "-q", "HEAD"]).is_some_and(|head| !head.trim().is_empty()) {
+        "HEAD"
+    } else {
+        // The empty tree: before the first commit everything is new.
+        "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+    };
+    let mut text = git(&["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "-M", base])
+        .unwrap_or_default();
+    let untracked = git(&["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default();
+    for name in untracked.split('\0').filter(|name| !name.is_empty()).take(200) {
+        if text.len() as u64 > MAX_DIFF {
+            break;
+        }
+        let path = folder.join(name);
+        let Ok(file) = std::fs::File::open(&path) else { continue };
+        let mut bytes = Vec::new();
+        if file.take(256 << 10).read_to_end(&mut bytes).is_err() {
+            continue;
+        }
+        text.push_str(&format!("diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"));
+        match std::str::from_utf8(&bytes) {
+            Ok(content) if !content.contains('\0') => {
+                text.push_str(&format!("@@ -0,0 +1,{} @@\n", content.lines().count()));
+                content.lines().for_each(|line| text.push_str(&format!("+{line}\n")));
+            }
+            _ => text.push_str("Binary file\n"),
+        }
+    }
+    if text.is_empty() { "Nothing changed since the last commit.".to_owned() } else { text }
+}
+
+/// The branch of a folder, read from git's own files: no process is started for it.
+pub fn branch(folder: &Path) -> Option<String> {
+    let mut at = Some(folder);
+    let git = loop {
+        let here = at?.join(".git");
+        if here.is_dir() {
+            break here;
+        }
+        if here.is_file() {
+            let text = std::fs::read_to_string(&here).ok()?;
+            break at?.join(text.strip_prefix("gitdir:")?.trim());
+        }
+        at = at?.parent();
+    };
+    let head = std::fs::read_to_string(git.join("HEAD")).ok()?;
+    let head = head.trim();
+    Some(match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => branch.to_owned(),
+        None => head.get(..8)?.to_owned(),
+    })
+}
+
+/// Whether a text is the path of an image, as terminals paste files that are dropped on them.
+pub fn is_image_path(text: &str) -> bool {
+    let path = Path::new(text);
+    let image = path.extension().and_then(|extension| extension.to_str()).is_some_and(|extension| {
+        ["png", "jpg", "jpeg", "gif", "webp"].contains(&extension.to_ascii_lowercase().as_str())
+    });
+    image && path.is_absolute() && path.is_file()
+}
+
+/// An image from a file.
+pub fn read_image(path: &Path) -> Result<Attachment, String> {
+    let problem = |error: std::io::Error| format!("cannot attach {}: {error}", path.display());
+    let file = std::fs::File::open(path).map_err(problem)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_IMAGE + 1).read_to_end(&mut bytes).map_err(problem)?;
+    attach_image(&bytes)
+}
+
+/// The image in the clipboard, by whichever program can tell.
+pub fn clipboard_image() -> Result<Attachment, String> {
+    let programs: [&[&str]; 3] = [
+        &["wl-paste", "--type", "image/png"],
+        &["xclip", "-selection", "clipboard", "-target", "image/png", "-out"],
+        &["pngpaste", "-"],
+    ];
+    for program in programs {
+        let output =
+            Command::new(program[0]).args(&program[1..]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+        if let Ok(output) = output
+            && output.status.success()
+            && !output.stdout.is_empty()
+        {
+            return attach_image(&output.stdout);
+        }
+    }
+    Err("there is no image in the clipboard, or no wl-paste, xclip or pngpaste to read it; paste an image's path instead"
+        .to_owned())
+}
+
+fn attach_image(bytes: &[u8]) -> Result<Attachment, String> {
+    if bytes.len() as u64 > MAX_IMAGE {
+        return Err(format!("the image is larger than {} MB", MAX_IMAGE >> 20));
+    }
+    let mime_type = match bytes {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return Err("that is neither a PNG, JPEG, GIF nor WebP image".to_owned()),
+    };
+    Ok(Attachment::Image { mime_type: mime_type.to_owned(), data: base64(bytes) })
+}
+
+/// Base 64, as images and the clipboard's sequence have it.
+pub fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let letter = ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// The sequence that puts a text into the terminal's clipboard, through tmux too.
+pub fn copy_sequence(text: &str) -> String {
+    let sequence = format!("\x1b]52;c;{}\x07", base64(text.as_bytes()));
+    wrapped_for_tmux(&sequence)
+}
+
+/// The sequences by which terminals show a notification, and the bell.
+pub fn notify_sequence(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).take(200).collect();
+    let plain = text.replace(';', ",");
+    let sequence = format!("\x1b]9;{text}\x07\x1b]777;notify;Consort;{plain}\x07");
+    format!("{}\x07", wrapped_for_tmux(&sequence))
+}
+
+fn wrapped_for_tmux(sequence: &str) -> String {
+    if std::env::var_os("TMUX").is_none() {
+        return sequence.to_owned();
+    }
+    // tmux reads OSC 52 itself and passes the rest through where it is allowed to.
+    format!("{sequence}\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b"))
+}
+
+/// Opens a text in the person's editor; what it is afterwards. The terminal is lent meanwhile.
+pub fn edit(text: Option<&str>, file: Option<PathBuf>) -> Result<String, String> {
+    let editor =
+        ["VISUAL", "EDITOR"].iter().find_map(|key| std::env::var(key).ok().filter(|it| !it.is_empty()));
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let scratch = file.is_none();
+    let path = file
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("consort-prompt-{}.md", uuid::Uuid::now_v7())));
+    let problem = |error: std::io::Error| format!("cannot edit {}: {error}", path.display());
+    if let Some(text) = text {
+        use std::io::Write;
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&path).map_err(problem)?;
+        file.write_all(text.as_bytes()).map_err(problem)?;
+    }
+    // The variable may hold arguments, so the shell reads it.
+    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+    let outcome = match status {
+        Ok(status) if status.success() => std::fs::read_to_string(&path).map_err(problem),
+        Ok(status) => Err(format!("`{editor}` ended with {status}; nothing was changed")),
+        Err(error) => Err(format!("cannot start `{editor}`: {error}; set EDITOR to your editor")),
+    };
+    if scratch {
+        // It is in the folder for temporary files either way.
+        drop(std::fs::remove_file(&path));
+    }
+    outcome
+}

@@ -1,0 +1,161 @@
+//! A list that is narrowed down by typing.
+
+use super::Command;
+use crate::editor::Editor;
+use crate::text::fuzzy::{self, Match};
+
+/// One row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// What is searched, and shown first.
+    pub label: String,
+    /// More about it.
+    pub detail: String,
+    /// At the right: a key, a state.
+    pub note: String,
+    /// What follows; [`Command::Nothing`] where it cannot be chosen.
+    pub command: Command,
+    /// What dropping the row does, where it can be dropped.
+    pub dropped: Option<Command>,
+}
+
+impl Choice {
+    /// A row.
+    pub fn new(label: impl Into<String>, command: Command) -> Self {
+        Self { label: label.into(), detail: String::new(), note: String::new(), command, dropped: None }
+    }
+
+    /// With more about it.
+    pub fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    /// With something at the right.
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+}
+
+/// A list that is narrowed down by typing.
+pub struct Picker {
+    /// What it is about.
+    pub title: String,
+    /// What to read where nothing fits.
+    pub empty: String,
+    /// What was typed.
+    pub query: Editor,
+    choices: Vec<Choice>,
+    found: Vec<(usize, Option<Match>)>,
+    at: usize,
+    /// The first row on the screen.
+    pub top: usize,
+}
+
+impl Picker {
+    /// A list.
+    pub fn new(title: impl Into<String>, choices: Vec<Choice>) -> Self {
+        let mut picker = Self {
+            title: title.into(),
+            empty: "nothing fits".to_owned(),
+            query: Editor::default(),
+            choices,
+            found: Vec::new(),
+            at: 0,
+            top: 0,
+        };
+        picker.narrow();
+        picker
+    }
+
+    /// With the row for which this holds chosen.
+    pub fn starting_at(mut self, wanted: impl Fn(&Choice) -> bool) -> Self {
+        self.at = self.found.iter().position(|(index, _)| wanted(&self.choices[*index])).unwrap_or(0);
+        self
+    }
+
+    /// Finds what fits what was typed.
+    pub fn narrow(&mut self) {
+        let query = self.query.text().trim();
+        self.found = if query.is_empty() {
+            (0..self.choices.len()).map(|index| (index, None)).collect()
+        } else {
+            let labels = self.choices.iter().map(|choice| choice.label.as_str());
+            let ranked = fuzzy::rank(query, labels.enumerate().map(Labelled::from), self.choices.len());
+            ranked.into_iter().map(|(labelled, found)| (labelled.index, Some(found))).collect()
+        };
+        self.at = 0;
+        self.top = 0;
+    }
+
+    /// The rows that fit, with the letters that matched.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = (&Choice, Option<&Match>)> {
+        self.found.iter().map(|(index, found)| (&self.choices[*index], found.as_ref()))
+    }
+
+    /// The row that is chosen.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The choice that is chosen.
+    pub fn chosen(&self) -> Option<&Choice> {
+        self.found.get(self.at).map(|(index, _)| &self.choices[*index])
+    }
+
+    /// Moves by so many rows, around the ends where it is one.
+    pub fn step(&mut self, by: isize) {
+        let count = self.found.len() as isize;
+        if count == 0 {
+            return;
+        }
+        let to = self.at as isize + by;
+        self.at = if by.abs() == 1 { to.rem_euclid(count) } else { to.clamp(0, count - 1) } as usize;
+    }
+
+    /// Goes to a row; false if there is none.
+    pub fn go(&mut self, row: usize) -> bool {
+        let there = row < self.found.len();
+        if there {
+            self.at = row;
+        }
+        there
+    }
+}
+
+struct Labelled<'a> {
+    index: usize,
+    label: &'a str,
+}
+
+impl<'a> From<(usize, &'a str)> for Labelled<'a> {
+    fn from((index, label): (usize, &'a str)) -> Self {
+        Self { index, label }
+    }
+}
+
+impl AsRef<str> for Labelled<'_> {
+    fn as_ref(&self) -> &str {
+        self.label
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_narrows_the_list_and_moving_goes_around() {
+        let labels = ["new agent", "next agent", "settings"];
+        let mut picker =
+            Picker::new("t", labels.iter().map(|label| Choice::new(*label, Command::Nothing)).collect());
+        picker.step(-1);
+        assert_eq!(picker.chosen().unwrap().label, "settings");
+        picker.query.insert("agent");
+        picker.narrow();
+        assert_eq!(picker.rows().len(), 2);
+        picker.query.insert("zzz");
+        picker.narrow();
+        assert_eq!(picker.chosen(), None);
+        picker.step(1);
+    }
+}

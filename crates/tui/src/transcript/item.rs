@@ -1,0 +1,398 @@
+//! How an item of a conversation looks: folded to what one wants to know, or with everything it holds.
+
+use consort_model::{
+    AgentId, Answer, AskBody, Attachment, Diff, GrantScope, Item, ItemBody, NoticeLevel, PlanEntry,
+    PlanStatus, PromptOrigin, SettledBy, Settlement, ToolCall, ToolKind, ToolStatus,
+};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::text::theme::Theme;
+use crate::text::wrap::{self, Prefix};
+use crate::text::{clean, diff, markdown, width};
+
+/// Lines of output that a folded tool call shows.
+const FOLDED_OUTPUT: usize = 3;
+
+/// Lines of a diff that a folded tool call shows.
+const FOLDED_DIFF: usize = 12;
+
+/// Lines that an unfolded item shows at most; nobody reads more here, and the rest can be opened elsewhere.
+const MAX_LINES: usize = 4000;
+
+/// How things look, and where.
+pub struct Look<'a> {
+    /// The theme.
+    pub theme: &'a Theme,
+    /// How many columns there are.
+    pub width: u16,
+    /// The names of agents.
+    pub name_of: &'a dyn Fn(AgentId) -> String,
+}
+
+/// Whether a line is left free between two items.
+pub fn has_gap(before: &Item, this: &Item) -> bool {
+    let is_work = |item: &Item| {
+        matches!(item.body, ItemBody::Tool(_) | ItemBody::Ask { .. } | ItemBody::Thinking { .. })
+    };
+    !(is_work(before) && is_work(this))
+}
+
+/// The lines of an item.
+pub fn lines(item: &Item, open: bool, look: &Look<'_>) -> Vec<Line<'static>> {
+    let nested = item.within.is_some();
+    let columns = usize::from(look.width).saturating_sub(if nested { 2 } else { 0 }).max(4);
+    let mut lines = body(&item.body, item.done, open, columns, look);
+    if lines.len() > MAX_LINES {
+        let more = lines.len() - MAX_LINES;
+        lines.truncate(MAX_LINES);
+        lines.push(Line::styled(
+            format!("… {more} more lines; copy the item to see them all"),
+            look.theme.dim,
+        ));
+    }
+    if nested {
+        for line in &mut lines {
+            line.spans.insert(0, Span::styled("│ ", look.theme.border));
+        }
+    }
+    lines
+}
+
+fn body(body: &ItemBody, done: bool, open: bool, columns: usize, look: &Look<'_>) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    match body {
+        ItemBody::User { origin, text, attachments, .. } => user(*origin, text, attachments, columns, look),
+        ItemBody::Text { text } => markdown::render(text, columns, theme),
+        ItemBody::Thinking { text } => thinking(text, done, open, columns, theme),
+        ItemBody::Tool(call) => tool(call, open, columns, theme),
+        ItemBody::Plan { entries } => plan(entries, columns, theme),
+        ItemBody::Ask { title, body, settlement, .. } => {
+            ask(title, body, settlement.as_ref(), open, columns, look)
+        }
+        ItemBody::Notice { level, text } => {
+            let (mark, style) = match level {
+                NoticeLevel::Info => ("· ", theme.dim),
+                NoticeLevel::Warning => ("! ", theme.warning),
+                NoticeLevel::Error => ("✗ ", theme.bad),
+            };
+            prose(text, style, columns, &Prefix::hanging(vec![Span::styled(mark, style)]))
+        }
+        ItemBody::Unknown { label, raw } => {
+            let mut lines = vec![Line::styled(format!("? {}", clean::one_line(label)), theme.dim)];
+            if open {
+                lines.extend(output(&pretty(raw), columns, theme.dim, theme));
+            }
+            lines
+        }
+    }
+}
+
+/// Plain text, wrapped.
+pub fn prose(text: &str, style: Style, columns: usize, prefix: &Prefix) -> Vec<Line<'static>> {
+    let text = clean::sanitize(text);
+    let rest = Prefix::same(prefix.rest.clone());
+    let wrap_line = |(at, line): (usize, &str)| {
+        wrap::words(&[Span::styled(line.to_owned(), style)], columns, if at == 0 { prefix } else { &rest })
+    };
+    text.trim_end_matches('\n').split('\n').enumerate().flat_map(wrap_line).collect()
+}
+
+/// What a program said, line by line.
+fn output(text: &str, columns: usize, style: Style, theme: &Theme) -> Vec<Line<'static>> {
+    let prefix = Prefix::same(vec![Span::styled("  │ ", theme.border)]);
+    let text = clean::output(text);
+    let lines = text.trim_end_matches('\n').split('\n');
+    lines.flat_map(|line| wrap::hard(&[Span::styled(line.to_owned(), style)], columns, &prefix)).collect()
+}
+
+fn user(
+    origin: PromptOrigin,
+    text: &str,
+    attachments: &[Attachment],
+    columns: usize,
+    look: &Look<'_>,
+) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    let prefix = Prefix::same(vec![Span::styled("▌ ", theme.person)]);
+    let mut lines = Vec::new();
+    if let PromptOrigin::Agent { agent } = origin {
+        let from = format!("from {}", (look.name_of)(agent));
+        lines.extend(prose(&from, theme.dim, columns, &prefix));
+    }
+    lines.extend(prose(text, theme.person, columns, &prefix));
+    for attachment in attachments {
+        let words = match attachment {
+            Attachment::Image { mime_type, data } => {
+                format!("[image {} {}]", mime_type.trim_start_matches("image/"), size(data.len() * 3 / 4))
+            }
+            Attachment::File { path, text } => format!("[file {path} {}]", size(text.len())),
+        };
+        lines.extend(prose(&words, theme.dim, columns, &prefix));
+    }
+    lines
+}
+
+/// A number of bytes for people.
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} kB", bytes.div_ceil(1024)),
+        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+fn thinking(text: &str, done: bool, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let prefix = Prefix::hanging(vec![Span::styled("∴ ", theme.thinking)]);
+    if open {
+        return prose(text, theme.thinking, columns, &prefix);
+    }
+    // While it thinks, what it thinks now; afterwards, what it began with.
+    let text = text.trim();
+    let line = if done { text.lines().next() } else { text.lines().rfind(|line| !line.trim().is_empty()) };
+    let line = clean::one_line(line.unwrap_or_default()).into_owned();
+    let line = if line.is_empty() { "thinking".to_owned() } else { line };
+    let more = done && text.lines().count() > 1;
+    let kept = width::cut(&line, columns.saturating_sub(if more { 4 } else { 2 })).into_owned();
+    let mut spans = vec![Span::styled("∴ ", theme.thinking), Span::styled(kept, theme.thinking)];
+    if more {
+        spans.push(Span::styled(" ›", theme.dim));
+    }
+    vec![Line::from(spans)]
+}
+
+/// The mark and style of a tool call's status.
+pub fn tool_mark(status: ToolStatus, theme: &Theme) -> (&'static str, Style) {
+    match status {
+        ToolStatus::Pending => ("○", theme.dim),
+        ToolStatus::Running => ("◐", theme.working),
+        ToolStatus::Completed => ("●", theme.good),
+        ToolStatus::Failed => ("✗", theme.bad),
+    }
+}
+
+/// The word for a kind of tool.
+pub fn tool_word(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Search => "search",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Execute => "run",
+        ToolKind::Fetch => "fetch",
+        ToolKind::Think => "think",
+        ToolKind::Other => "tool",
+    }
+}
+
+fn tool(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (mark, style) = tool_mark(call.status, theme);
+    let word = tool_word(call.tool);
+    let head = vec![Span::styled(format!("{mark} "), style), Span::styled(format!("{word} "), theme.dim)];
+    let mut lines;
+    let title = clean::sanitize(&call.title);
+    if open {
+        lines = prose(&title, theme.text, columns, &Prefix::hanging(head));
+    } else {
+        let room = columns.saturating_sub(width::of_spans(&head));
+        let mut spans = head;
+        spans.push(Span::styled(width::cut(&clean::one_line(&title), room).into_owned(), theme.text));
+        lines = vec![Line::from(spans)];
+    }
+    lines.extend(diffs(&call.diffs, open, columns, theme));
+    if open && !call.input.is_null() && call.diffs.is_empty() {
+        lines.extend(output(&pretty(&call.input), columns, theme.dim, theme));
+    }
+    let text = call.output.trim_end();
+    if !text.is_empty() {
+        let all = output(text, columns, theme.dim, theme);
+        let folded = call.status == ToolStatus::Completed && call.tool != ToolKind::Execute;
+        let keep = if open {
+            all.len()
+        } else if folded {
+            0
+        } else {
+            FOLDED_OUTPUT
+        };
+        let hidden = all.len().saturating_sub(keep);
+        // The end of what a program says tells how it went.
+        let skip = if open { 0 } else { hidden };
+        if hidden > 0 && !open {
+            let words = format!("  │ {} line{} ›", hidden, if hidden == 1 { "" } else { "s" });
+            lines.push(Line::styled(words, theme.dim));
+        }
+        lines.extend(all.into_iter().skip(skip));
+    }
+    lines
+}
+
+/// A change, set in under its tool call.
+pub fn indented(change: &Diff, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = diff::render(change, columns.saturating_sub(2).max(1), theme);
+    for line in &mut lines {
+        line.spans.insert(0, Span::raw("  "));
+    }
+    lines
+}
+
+/// The changes of a tool call: whole, or the first lines of them.
+pub fn diffs(diffs: &[Diff], open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for diff in diffs {
+        let rendered = indented(diff, columns, theme);
+        let hidden = rendered.len().saturating_sub(FOLDED_DIFF);
+        if open || hidden <= 2 {
+            lines.extend(rendered);
+        } else {
+            lines.extend(rendered.into_iter().take(FOLDED_DIFF));
+            lines.push(Line::styled(format!("  │ {hidden} more lines ›"), theme.dim));
+        }
+    }
+    lines
+}
+
+fn plan(entries: &[PlanEntry], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    entries
+        .iter()
+        .flat_map(|entry| {
+            let (mark, style) = match entry.status {
+                PlanStatus::Pending => ("☐ ", theme.text),
+                PlanStatus::InProgress => ("▶ ", theme.working),
+                PlanStatus::Completed => ("☑ ", theme.dim),
+            };
+            prose(&entry.text, style, columns, &Prefix::hanging(vec![Span::styled(mark, style)]))
+        })
+        .collect()
+}
+
+fn ask(
+    title: &str,
+    body: &AskBody,
+    settlement: Option<&Settlement>,
+    open: bool,
+    columns: usize,
+    look: &Look<'_>,
+) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    let (mark, style, how) = match settlement {
+        None => ("?", theme.warning, "waits for you".to_owned()),
+        Some(settlement) => {
+            let (mark, style) = match &settlement.answer {
+                Some(Answer::Allow { .. } | Answer::Choose { .. } | Answer::Reply { .. }) => {
+                    ("✓", theme.good)
+                }
+                Some(Answer::Deny { .. } | Answer::Stop) => ("✗", theme.bad),
+                None => ("–", theme.dim),
+            };
+            (mark, style, settled(settlement, look))
+        }
+    };
+    let head = vec![Span::styled(format!("{mark} "), style)];
+    let words = format!("{} — {how}", clean::one_line(title));
+    let mut lines = if open {
+        prose(&words, theme.dim, columns, &Prefix::hanging(head))
+    } else {
+        // How it ended is what one wants to know: the title gives way.
+        let room = columns.saturating_sub(2 + width::of(&how) + 3);
+        let title = width::cut(&clean::one_line(title), room.max(8)).into_owned();
+        let text = width::cut(&format!("{title} — {how}"), columns.saturating_sub(2)).into_owned();
+        vec![Line::from([head, vec![Span::styled(text, theme.dim)]].concat())]
+    };
+    if open {
+        match body {
+            AskBody::Approval { tool, .. } => {
+                lines.extend(diffs(&tool.diffs, true, columns, theme));
+                if tool.diffs.is_empty() && !tool.input.is_null() {
+                    lines.extend(output(&pretty(&tool.input), columns, theme.dim, theme));
+                }
+            }
+            AskBody::Question(question) => {
+                lines.extend(prose(
+                    &question.text,
+                    theme.text,
+                    columns,
+                    &Prefix::same(vec![Span::raw("  ")]),
+                ));
+            }
+        }
+    }
+    lines
+}
+
+/// How an ask ended, in a few words.
+pub fn settled(settlement: &Settlement, look: &Look<'_>) -> String {
+    let what = match &settlement.answer {
+        Some(Answer::Allow { scope, pattern }) => {
+            let reach = match scope {
+                GrantScope::Once => "allowed once",
+                GrantScope::Session => "allowed for this session",
+                GrantScope::Always => "always allowed",
+                GrantScope::Project => "always allowed in this folder",
+            };
+            match pattern {
+                Some(pattern) => format!("{reach}: {}", clean::one_line(pattern)),
+                None => reach.to_owned(),
+            }
+        }
+        Some(Answer::Deny { message: Some(message) }) => format!("denied: {}", clean::one_line(message)),
+        Some(Answer::Deny { message: None }) => "denied".to_owned(),
+        Some(Answer::Choose { option }) => format!("answered {}", clean::one_line(option)),
+        Some(Answer::Reply { value }) => match value {
+            serde_json::Value::String(text) => format!("answered {}", clean::one_line(text)),
+            other => format!("answered {other}"),
+        },
+        Some(Answer::Stop) => "denied, turn stopped".to_owned(),
+        None => "not answered".to_owned(),
+    };
+    let by = match settlement.by {
+        SettledBy::Person => " by you".to_owned(),
+        SettledBy::Rule { .. } => " by a rule".to_owned(),
+        SettledBy::Mode => " by the permission mode".to_owned(),
+        SettledBy::Relation { parent } => format!(", as a sub-agent of {} may", (look.name_of)(parent)),
+        SettledBy::Cancelled => ": cancelled".to_owned(),
+        SettledBy::AgentEnded => ": the agent ended".to_owned(),
+    };
+    what + &by
+}
+
+/// JSON for people: a lone command or text as it is, everything else indented.
+pub fn pretty(value: &serde_json::Value) -> String {
+    let lone = match value {
+        serde_json::Value::String(text) => Some(text.as_str()),
+        serde_json::Value::Object(fields) if fields.len() == 1 => {
+            fields.get("command").and_then(serde_json::Value::as_str)
+        }
+        _ => None,
+    };
+    match lone {
+        Some(text) => text.to_owned(),
+        None => serde_json::to_string_pretty(value).unwrap_or_default(),
+    }
+}
+
+/// An item as plain text, for copying and searching.
+pub fn plain_text(item: &Item) -> String {
+    match &item.body {
+        ItemBody::User { text, .. }
+        | ItemBody::Text { text }
+        | ItemBody::Thinking { text }
+        | ItemBody::Notice { text, .. } => text.clone(),
+        ItemBody::Tool(call) => {
+            let mut text = call.title.clone();
+            for diff in &call.diffs {
+                text.push_str(&format!("\n{}\n{}", diff.path, diff.new_text));
+            }
+            if !call.output.is_empty() {
+                text.push('\n');
+                text.push_str(&call.output);
+            }
+            text
+        }
+        ItemBody::Plan { entries } => {
+            entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        ItemBody::Ask { title, .. } => title.clone(),
+        ItemBody::Unknown { label, raw } => format!("{label} {raw}"),
+    }
+}

@@ -1,0 +1,215 @@
+//! What an agent asks: the whole command or diff, who asks, and a key for each answer.
+
+use consort_daemon::protocol::InboxEntry;
+use consort_model::{Agent, Ask, AskBody, ToolKind};
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::Canvas;
+use crate::app::{App, AskFocus, Focus, Hit};
+use crate::keys::Action;
+use crate::text::theme::Theme;
+use crate::text::wrap::{self, Prefix};
+use crate::text::{clean, width};
+use crate::transcript::item::{indented, pretty, prose, tool_word};
+
+/// The lines that show what is asked, whole.
+pub(super) fn lines(app: &App, agent: &Agent, ask: &Ask, columns: usize) -> Vec<Line<'static>> {
+    let theme = &app.theme;
+    let mut lines = Vec::new();
+    let entry = InboxEntry::new(&app.state, agent, ask);
+    let mut who = vec![Span::styled(clean::one_line(&agent.name).into_owned(), theme.title)];
+    for above in &entry.chain {
+        who.push(Span::styled(" ‹ ", theme.dim));
+        who.push(Span::styled(clean::one_line(above).into_owned(), theme.dim));
+    }
+    match &ask.body {
+        AskBody::Approval { tool, .. } => {
+            who.push(Span::styled(format!(" wants to {}", verb(tool.tool)), theme.text));
+            lines.extend(wrap::words(&who, columns, &Prefix::none()));
+            let command = tool.input.get("command").and_then(serde_json::Value::as_str);
+            // Nothing may hide in what is allowed: control and invisible characters are spelled out.
+            let title = clean::exact(command.unwrap_or(&ask.title));
+            lines.extend(exact_lines(&title, columns, theme));
+            if command.is_some_and(|command| command != ask.title) {
+                lines.extend(prose(&ask.title, theme.dim, columns, &Prefix::same(vec![Span::raw("  ")])));
+            }
+            for diff in &tool.diffs {
+                lines.extend(indented(diff, columns, theme));
+            }
+            let only_command =
+                command.is_some() && tool.input.as_object().is_some_and(|fields| fields.len() == 1);
+            if tool.diffs.is_empty() && !tool.input.is_null() && !only_command {
+                let input = clean::exact(&pretty(&tool.input));
+                let prefix = Prefix::same(vec![Span::styled("  │ ", theme.border)]);
+                for line in input.lines() {
+                    lines.extend(wrap::hard(&[Span::styled(line.to_owned(), theme.dim)], columns, &prefix));
+                }
+            }
+            for place in &tool.locations {
+                lines.push(Line::styled(format!("  {}", clean::exact(place)), theme.dim));
+            }
+        }
+        AskBody::Question(question) => {
+            who.push(Span::styled(" asks", theme.text));
+            lines.extend(wrap::words(&who, columns, &Prefix::none()));
+            lines.extend(prose(&question.text, theme.text, columns, &Prefix::same(vec![Span::raw("  ")])));
+            if let Some(url) = &question.url {
+                lines.push(Line::styled(format!("  {}", clean::exact(url)), theme.link));
+            }
+        }
+    }
+    lines
+}
+
+fn exact_lines(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let prefix = Prefix::same(vec![Span::styled("  ", theme.text)]);
+    let wrap_line = |line: &str| wrap::hard(&[Span::styled(line.to_owned(), theme.strong)], columns, &prefix);
+    text.split('\n').flat_map(wrap_line).collect()
+}
+
+fn verb(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Execute => "run",
+        ToolKind::Other | ToolKind::Think => "use a tool",
+        kind => tool_word(kind),
+    }
+}
+
+/// The keys for the answers to an ask.
+pub(super) fn buttons(ask: &Ask) -> &'static [(Action, &'static str)] {
+    match &ask.body {
+        AskBody::Approval { .. } => &[
+            (Action::AllowOnce, "once"),
+            (Action::AllowSession, "session"),
+            (Action::AllowPattern, "pattern"),
+            (Action::AllowAlways, "always"),
+            (Action::AllowProject, "in folder"),
+            (Action::Deny, "no"),
+            (Action::DenyWith, "no, do…"),
+            (Action::StopTurn, "stop"),
+            (Action::AnswerAsk, "its own"),
+        ],
+        AskBody::Question(_) => {
+            &[(Action::AnswerAsk, "answer"), (Action::Deny, "do not answer"), (Action::StopTurn, "stop")]
+        }
+    }
+}
+
+/// Draws the keys for the answers, on as many rows as they take; the row after them.
+pub(super) fn draw_buttons(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, ask: &Ask, live: bool) -> u16 {
+    let theme = app.theme;
+    let (mut x, mut y) = (area.x, area.y);
+    for (action, words) in buttons(ask) {
+        let key = app.keys.label(*action).to_owned();
+        let columns = (width::of(&key) + 1 + width::of(words)) as u16;
+        if x > area.x && x + columns > area.right() {
+            x = area.x;
+            y += 1;
+        }
+        if y >= area.bottom() {
+            break;
+        }
+        let (key_style, style) = if live { (theme.key, theme.text) } else { (theme.dim, theme.dim) };
+        let end = canvas.text(x, y, area.right().saturating_sub(x), &key, key_style);
+        let end = canvas.text(end + 1, y, area.right().saturating_sub(end + 1), words, style);
+        app.hits.add(Rect::new(x, y, end.saturating_sub(x), 1), Hit::Button(*action));
+        x = end + 3;
+    }
+    y + 1
+}
+
+fn button_rows(app: &App, ask: &Ask, columns: u16) -> u16 {
+    let (mut x, mut rows) = (0, 1);
+    for (action, words) in buttons(ask) {
+        let wide = (width::of(app.keys.label(*action)) + 1 + width::of(words)) as u16;
+        if x > 0 && x + wide > columns {
+            x = 0;
+            rows += 1;
+        }
+        x += wide + 3;
+    }
+    rows
+}
+
+fn current<'a>(focus: &AskFocus, agent: &'a Agent) -> Option<&'a Ask> {
+    agent.asks.iter().find(|ask| Some(ask.id) == focus.current).or(agent.asks.first())
+}
+
+/// How many rows what is asked takes in a pane.
+pub(super) fn height(app: &App, agent: &Agent, body: Rect, focused: bool) -> u16 {
+    let Some(ask) = current(&app.ask, agent) else { return 0 };
+    let inner = body.width.saturating_sub(4).max(8);
+    let text = lines(app, agent, ask, inner.into()).len() as u16;
+    let rows = if focused { button_rows(app, ask, inner) } else { 1 };
+    // A small pane still shows some of the conversation.
+    let most = if focused { body.height * 3 / 4 } else { body.height / 3 };
+    (text + rows + 2).min(most.max(4)).min(body.height)
+}
+
+/// Draws what is asked in a pane.
+pub(super) fn draw_card(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, agent: &Agent, focused: bool) {
+    let Some(ask) = current(&app.ask, agent).cloned() else { return };
+    let has_keyboard = focused && app.focus == Focus::Ask && app.overlays.is_empty();
+    let theme = app.theme;
+    let style = if has_keyboard { theme.warning } else { theme.border };
+    let count = agent.asks.len();
+    let at = agent.asks.iter().position(|it| it.id == ask.id).unwrap_or(0) + 1;
+    let marked =
+        if app.ask.marked.is_empty() { String::new() } else { format!(", {} marked", app.ask.marked.len()) };
+    let kind = match &ask.body {
+        AskBody::Approval { .. } => "approval",
+        AskBody::Question(_) => "question",
+    };
+    let title = if count > 1 { format!("{kind} {at} of {count}{marked}") } else { kind.to_owned() };
+    app.hits.add(area, Hit::Ask);
+    let inner = canvas.frame(area, &title, style);
+    if inner.height == 0 {
+        return;
+    }
+    let rows = if focused { button_rows(app, &ask, inner.width) } else { 1 };
+    let text = Rect { height: inner.height.saturating_sub(rows), ..inner };
+    let keys = Rect { y: text.bottom(), height: inner.height - text.height, ..inner };
+    let lines = lines(app, agent, &ask, inner.width.into());
+    if focused {
+        draw_lines(&mut app.ask, canvas, text, &lines);
+    } else {
+        draw_plain(canvas, text, &lines);
+    }
+    if focused && !has_keyboard {
+        let words = format!(
+            "{} to answer here, {} for the inbox",
+            app.keys.label(Action::FocusNext),
+            app.keys.label(Action::Inbox)
+        );
+        canvas.text(keys.x, keys.y, keys.width, &words, theme.dim);
+    } else if focused {
+        let live = app.ask.is_armed();
+        draw_buttons(app, canvas, keys, &ask, live);
+    } else {
+        let words = format!("{} goes there", app.keys.label(Action::NextNeedy));
+        canvas.text(keys.x, keys.y, keys.width, &words, theme.dim);
+    }
+}
+
+fn draw_plain(canvas: &mut Canvas<'_>, area: Rect, lines: &[Line<'static>]) {
+    for (y, line) in (area.top()..area.bottom()).zip(lines) {
+        canvas.line(area.x, y, area.width, line);
+    }
+}
+
+/// Draws lines from where they were scrolled to, and says if there are more.
+pub(super) fn draw_lines(focus: &mut AskFocus, canvas: &mut Canvas<'_>, area: Rect, lines: &[Line<'static>]) {
+    focus.count = lines.len();
+    focus.height = area.height.into();
+    focus.scroll(0);
+    for (y, line) in (area.top()..area.bottom()).zip(lines.iter().skip(focus.top)) {
+        canvas.line(area.x, y, area.width, line);
+    }
+    let below = lines.len().saturating_sub(focus.top + usize::from(area.height));
+    if below > 0 && area.height > 0 {
+        let text = format!(" {below} more lines ↓ ");
+        let style = canvas.theme.status_bar;
+        canvas.right(area.right(), area.bottom() - 1, area.width, &text, style);
+    }
+}

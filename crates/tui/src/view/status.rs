@@ -1,0 +1,139 @@
+//! The bar at the bottom: who works and who waits, and what the agent that has the keyboard runs with.
+
+use consort_model::{Agent, Relation, State, Status};
+use ratatui::layout::Rect;
+
+use super::Canvas;
+use crate::app::{App, Connection, Hit};
+use crate::keys::Action;
+use crate::text::{clean, width};
+use crate::tree::is_finished;
+
+pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
+    if area.height == 0 {
+        return;
+    }
+    let theme = app.theme;
+    canvas.style(area, theme.status_bar);
+    let columns = area.width.saturating_sub(2);
+    if let Connection::Lost { why, starting } = &app.connection {
+        let text = if *starting {
+            "the daemon is being started…".to_owned()
+        } else {
+            let key = app.keys.label(Action::Redraw);
+            format!(
+                "the daemon is gone ({}); waiting for it — {key} starts it; agents go on by themselves",
+                clean::one_line(why)
+            )
+        };
+        let text = width::cut(&text, columns.into()).into_owned();
+        canvas.text(area.x + 1, area.y, columns, &text, theme.status_bar.patch(theme.bad));
+        return;
+    }
+    if let Some(toast) = &app.toast {
+        let style = theme.status_bar.patch(if toast.bad { theme.bad } else { theme.accent });
+        let text = width::cut(&clean::one_line(&toast.text), columns.into()).into_owned();
+        canvas.text(area.x + 1, area.y, columns, &text, style);
+        return;
+    }
+    let counts = match app.connection {
+        Connection::Connecting => "connecting…".to_owned(),
+        _ => counts(&app.state),
+    };
+    let session = app.focused_agent().map(|agent| session(app, agent)).unwrap_or_default();
+    // Who needs a person is never cut off; what the session is, is.
+    let end = canvas.text(area.x + 1, area.y, columns, &counts, theme.status_bar);
+    let needy = Rect::new(area.x, area.y, end.saturating_sub(area.x), 1);
+    app.hits.add(needy, Hit::Button(Action::NextNeedy));
+    if let Some(at) = counts.find("needs you") {
+        let before = counts[..at].rfind(", ").map_or(0, |comma| comma + 2);
+        let x = area.x + 1 + width::of(&counts[..before]) as u16;
+        canvas.style(
+            Rect::new(x, area.y, width::of(&counts[before..at + 9]) as u16, 1),
+            theme.status_bar.patch(theme.warning),
+        );
+    }
+    canvas.right(
+        area.right().saturating_sub(1),
+        area.y,
+        area.right().saturating_sub(end + 3),
+        &session,
+        theme.status_bar,
+    );
+}
+
+/// `Agents: 1 primary, 2 running, 1 needs you, 1 finished`; what there is none of is left out.
+pub(super) fn counts(state: &State) -> String {
+    let open = || state.agents.values().filter(|agent| !agent.is_closed());
+    let count = |wanted: &dyn Fn(&&Agent) -> bool| open().filter(wanted).count();
+    let primary = count(&|agent| agent.relation == Relation::Primary);
+    let parts = [
+        (count(&|agent| matches!(agent.status(), Status::Working | Status::Starting)), "running"),
+        (count(&|agent| agent.status() == Status::NeedsInput), "needs you"),
+        (count(&|agent| agent.status() == Status::Stalled), "stalled"),
+        (count(&|agent| agent.status() == Status::Failed), "failed"),
+        (count(&|agent| is_finished(agent)), "finished"),
+    ];
+    let mut text = format!("Agents: {primary} primary");
+    for (count, word) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} {word}"));
+    }
+    text
+}
+
+/// Model, mode, context use, cost and branch.
+fn session(app: &App, agent: &Agent) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(model) = agent.options.iter().find(|option| option.id == "model") {
+        let name = model
+            .choices
+            .iter()
+            .find(|choice| choice.id == model.current)
+            .map_or(&model.current, |it| &it.name);
+        parts.push(clean::one_line(name).into_owned());
+    } else if let Some(profile) = app.state.profile(&agent.profile) {
+        parts.push(clean::one_line(profile.default_model.as_deref().unwrap_or(&profile.name)).into_owned());
+    }
+    parts.push(agent.permissions.word().to_owned());
+    if let (Some(used), Some(size)) = (agent.usage.context_used, agent.usage.context_size)
+        && size > 0
+    {
+        parts.push(format!("context {}%", (used * 100).div_ceil(size)));
+    }
+    if let Some(cost) = agent.usage.cost {
+        // Of the drivers, only Claude's program tells what was really charged.
+        let about = if agent.driver == consort_model::DriverKind::Claude { "" } else { "~" };
+        parts.push(format!("{about}${cost:.2}"));
+    }
+    if let Some(branch) = app.branches.get(std::path::Path::new(&agent.cwd)) {
+        parts.push(clean::one_line(branch).into_owned());
+    }
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{agent, state_of, sub_agent};
+    use consort_model::{Timestamp, Turn, TurnId, relation::TaskResult};
+
+    #[test]
+    fn the_bar_counts_agents_by_what_they_do() {
+        let turn = Turn {
+            id: TurnId::new(uuid::Uuid::nil()),
+            started_at: Timestamp(0),
+            interrupted: false,
+            stalled: false,
+        };
+        let mut finished = sub_agent(4, 1);
+        let Relation::SubAgent { result, .. } = &mut finished.relation else { panic!("a sub-agent") };
+        *result = Some(TaskResult::Yielded { text: "done".into() });
+        let working = |mut agent: Agent| {
+            agent.turn = Some(turn.clone());
+            agent
+        };
+        let state = state_of(vec![agent(1), working(sub_agent(2, 1)), working(sub_agent(3, 1)), finished]);
+        assert_eq!(counts(&state), "Agents: 1 primary, 2 running, 1 finished");
+        assert_eq!(counts(&state_of(vec![])), "Agents: 0 primary");
+    }
+}
