@@ -26,9 +26,9 @@ use tokio::task::JoinHandle;
 use crate::powers;
 use crate::protocol::{
     AgentView, Answered, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry,
-    MAX_MESSAGE, MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION, ProfileCheck,
-    ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, WorktreeFinished, WorktreeRemoved,
-    WorktreeView, codes,
+    MAX_MESSAGE, MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION,
+    ProfileCheck, ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, WorktreeFinished,
+    WorktreeRemoved, WorktreeView, codes,
 };
 use crate::server::Daemon;
 

@@ -121,6 +121,7 @@ impl Hub {
             cwd,
             relation: Relation::SubAgent { parent, tool_call: spawn.tool_call, result: None },
             permissions: None,
+            worktree: None,
             prompt: Some(prompt),
             brief: Brief { label, model: spawn.model, tools: spawn.tools },
         };

@@ -247,7 +247,7 @@ pub fn profile(name: &str, driver: DriverKind, available: bool) -> consort_model
 /// A turn that began twelve seconds ago.
 pub fn turn() -> Turn {
     let id = TurnId::new(Uuid::from_u128(7));
-    Turn { id, started_at: Timestamp(NOW - 12_000), interrupted: false, stalled: false }
+    Turn { id, started_at: Timestamp(NOW - 12_000), interrupted: false, stalled: false, yielded: false }
 }
 
 /// An agent at work.

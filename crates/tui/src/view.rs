@@ -246,6 +246,7 @@ pub(crate) fn mark(app: &App, agent: &Agent) -> (&'static str, Style, bool) {
     let theme = &app.theme;
     match agent.status() {
         Status::Working | Status::Starting => (SPINNER[app.spin % SPINNER.len()], theme.working, true),
+        Status::Queued => ("◌", theme.dim, false),
         Status::NeedsInput => ("!", theme.warning, false),
         Status::Stalled => ("…", theme.warning, false),
         Status::Failed => ("✗", theme.bad, false),

@@ -16,6 +16,7 @@ async fn companion(stage: &Stage, owner: AgentId) -> AgentId {
         cwd: stage.home.work(),
         relation: Relation::Companion { owner },
         permissions: None,
+        worktree: None,
         prompt: None,
         brief: Brief::default(),
     };

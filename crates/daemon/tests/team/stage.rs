@@ -55,6 +55,7 @@ impl Stage {
             cwd: self.home.work(),
             relation: Relation::Primary,
             permissions: None,
+            worktree: None,
             prompt,
             brief: Brief::default(),
         };

@@ -7,9 +7,7 @@ use consort_git::{GitError, Repository, worktree};
 use consort_model::event::AgentEvent;
 use consort_model::transcript::Writer;
 use consort_model::worktree::{MAX_PER_AGENT, name_from, valid_name};
-use consort_model::{
-    Actor, AgentId, CreateAgent, Event, NoticeLevel, Refusal, State, Timestamp, Worktree, decide,
-};
+use consort_model::{Actor, AgentId, CreateAgent, Event, NoticeLevel, Refusal, State, Timestamp, Worktree};
 
 use super::copy::copy;
 use super::plan::Plan;

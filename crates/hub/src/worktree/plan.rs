@@ -95,7 +95,7 @@ mod tests {
         plans.keep(&plan).unwrap();
         plans.keep(&plan).unwrap();
         std::fs::write(folder.path().join(".plans/broken.json"), "{").unwrap();
-        assert_eq!(plans.all(), [plan.clone()]);
+        assert_eq!(plans.all(), std::slice::from_ref(&plan));
         plans.forget(&plan);
         plans.forget(&plan);
         assert!(plans.all().is_empty());

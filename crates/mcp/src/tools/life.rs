@@ -99,6 +99,7 @@ async fn create_agent(call: Call, arguments: CreateAgent) -> Outcome {
             Relation::Primary
         },
         permissions: None,
+        worktree: None,
         prompt,
         brief: Brief::default(),
     };

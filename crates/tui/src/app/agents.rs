@@ -36,6 +36,7 @@ impl App {
             cwd,
             companion_of: companion_of.map(|owner| owner.to_string()),
             permissions: None,
+            worktree: None,
             prompt: None,
         };
         let workspace = self.memory.desk.current;

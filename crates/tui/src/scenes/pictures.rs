@@ -66,7 +66,7 @@ fn a_team_at_work() {
     let state = || {
         let mut finished = named("docs", sub_agent(4, 1));
         if let Relation::SubAgent { result, .. } = &mut finished.relation {
-            *result = Some(TaskResult::Yielded { text: "done".into() });
+            *result = Some(TaskResult::Yielded { text: "done".into(), file: None });
         }
         let mut failed = named("broken", agent(6));
         failed.lifecycle = Lifecycle::Failed(failure());

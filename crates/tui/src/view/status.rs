@@ -124,10 +124,11 @@ mod tests {
             started_at: Timestamp(0),
             interrupted: false,
             stalled: false,
+            yielded: false,
         };
         let mut finished = sub_agent(4, 1);
         let Relation::SubAgent { result, .. } = &mut finished.relation else { panic!("a sub-agent") };
-        *result = Some(TaskResult::Yielded { text: "done".into() });
+        *result = Some(TaskResult::Yielded { text: "done".into(), file: None });
         let working = |mut agent: Agent| {
             agent.turn = Some(turn.clone());
             agent
