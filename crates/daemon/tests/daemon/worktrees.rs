@@ -136,7 +136,7 @@ fn an_agent_starts_in_a_worktree_of_its_own_with_what_the_project_wants_there() 
 fn an_agent_whose_worktree_cannot_be_made_is_not_started_and_nothing_is_left() {
     let home = started();
     let client = home.client();
-    let mut refused = |reason: &str, change: &dyn Fn(&mut consort_daemon::protocol::NewAgent)| {
+    let refused = |reason: &str, change: &dyn Fn(&mut consort_daemon::protocol::NewAgent)| {
         let mut new = client.new_agent_request("scripted");
         new.worktree = wish(None);
         change(&mut new);
