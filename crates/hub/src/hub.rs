@@ -655,7 +655,7 @@ pub(crate) fn created(
     state: &State,
     actor: Actor,
     request: &CreateAgent,
-    at: Timestamp,
+    at: consort_model::Timestamp,
 ) -> Result<Vec<Event>, Refusal> {
     match actor {
         Actor::Person => decide::create(state, actor, request, at),

@@ -24,6 +24,7 @@ use crate::HubError;
 use crate::host;
 use crate::hub::{Hub, NewAgent};
 use crate::results::Kept;
+use crate::worktree::NewWorktree;
 
 /// The most that the files given with a task may weigh together, in bytes.
 const MAX_CONTEXT: usize = 1 << 20;
@@ -62,6 +63,8 @@ pub struct Spawn {
     pub label: Option<String>,
     /// Where it works; none: where the parent does.
     pub cwd: Option<PathBuf>,
+    /// Whether it works in a git worktree of its own, made from where it would work.
+    pub worktree: bool,
     /// The parent's tool call.
     pub tool_call: Option<ToolCallId>,
 }
@@ -121,7 +124,7 @@ impl Hub {
             cwd,
             relation: Relation::SubAgent { parent, tool_call: spawn.tool_call, result: None },
             permissions: None,
-            worktree: None,
+            worktree: spawn.worktree.then(NewWorktree::default),
             prompt: Some(prompt),
             brief: Brief { label, model: spawn.model, tools: spawn.tools },
         };

@@ -86,6 +86,10 @@ struct SpawnSubagent {
     /// The folder it works in, inside of yours. Left out: the same as yours.
     #[serde(default)]
     cwd: Option<PathBuf>,
+    /// Whether it works in a git worktree and branch of its own, so that its changes do not meet yours. Use it for edits that
+    /// take long or may go wrong; finish_worktree brings them home. Needs a git repository.
+    #[serde(default)]
+    worktree: bool,
     /// Whether to wait for the result here.
     #[serde(default)]
     wait: bool,
@@ -96,8 +100,9 @@ async fn spawn_subagent(call: Call, arguments: SpawnSubagent) -> Outcome {
     struct Spawned {
         agent: Seen,
     }
-    let SpawnSubagent { task, label, files, profile, model, tools, cwd, wait } = arguments;
-    let spawn = Spawn { task, files, profile, model, tools, label, cwd, tool_call: call.tool_call.clone() };
+    let SpawnSubagent { task, label, files, profile, model, tools, cwd, worktree, wait } = arguments;
+    let spawn =
+        Spawn { task, files, profile, model, tools, label, cwd, worktree, tool_call: call.tool_call.clone() };
     let id = call.hub.spawn(call.caller, spawn).await?;
     if wait {
         return waited(&call, vec![id], true, USUAL_WAIT).await;
