@@ -4,12 +4,20 @@ mod life;
 mod mail;
 mod team;
 mod who;
+mod worktree;
 
 use crate::tool::TeamTool;
 
 /// All tools, in the order in which models are told of them.
 pub fn all() -> Vec<TeamTool> {
-    [who::tools().to_vec(), team::tools().to_vec(), mail::tools().to_vec(), life::tools().to_vec()].concat()
+    [
+        who::tools().to_vec(),
+        team::tools().to_vec(),
+        mail::tools().to_vec(),
+        life::tools().to_vec(),
+        worktree::tools().to_vec(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -338,3 +338,44 @@ fn what_a_killed_daemon_left_is_kept_and_told_if_something_is_in_it() {
     client.call::<WorktreeRemoved>(&remove("half", true));
     nothing_is_left(&home, &client);
 }
+
+#[test]
+fn an_agent_finishes_its_own_worktrees_and_those_of_its_children_only() {
+    let home = started();
+    let client = home.client();
+    let (agent, path) = fixer(&client);
+    let tool = |call: &str| {
+        client.run(agent.id, &format!("[[mcp {call}]]"));
+        client.said(agent.id).lines().next_back().unwrap_or_default().to_owned()
+    };
+    commit(&path, "c.txt", "x\n");
+    let said = tool("list_worktrees {}");
+    assert!(
+        said.contains("on consort/fixer (fixer): 0 uncommitted files, 1 commits ahead of main"),
+        "{said}"
+    );
+    let said = tool(r#"finish_worktree {"worktree": "fixer"}"#);
+    assert!(said.contains("1 commits of consort/fixer went to main; the worktree stays"), "{said}");
+    assert!(home.work().join("c.txt").exists() && path.exists());
+
+    let said = tool(r#"create_worktree {"name": "side"}"#);
+    assert!(said.contains("/side is yours, on the branch consort/side"), "{said}");
+    let said = tool(r#"finish_worktree {"worktree": "side"}"#);
+    assert!(said.contains("0 commits") && said.contains("are removed"), "{said}");
+
+    tool(r#"create_agent {"name": "kid", "worktree": true}"#);
+    let kid: AgentView = client.call(&Call::GetAgent { agent: "kid".to_owned() });
+    client.wait_status(kid.id, Status::Idle);
+    let worktree = kid.worktree.unwrap();
+    assert_eq!((worktree.base.as_str(), kid.created_by), ("consort/fixer", Some(agent.id)));
+    commit(Path::new(&worktree.path), "d.txt", "x\n");
+    let said = tool(r#"finish_worktree {"worktree": "kid"}"#);
+    assert!(said.contains("1 commits of consort/kid went to consort/fixer"), "{said}");
+    assert!(path.join("d.txt").exists() && !Path::new(&worktree.path).exists());
+    client.wait_status(kid.id, Status::Closed);
+
+    let other = client.create("scripted", |new| new.worktree = wish(Some("other")));
+    let said = tool(r#"finish_worktree {"worktree": "other"}"#);
+    assert!(said.contains("refused") && said.contains("those of agents that it created only"), "{said}");
+    assert_eq!(client.view(other.id).worktree.unwrap().name, "other");
+}

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use consort_hub::NewAgent;
+use consort_hub::{NewAgent, NewWorktree};
 use consort_model::{Actor, AgentId, Brief, Prompt, PromptId, PromptOrigin, Relation, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,10 @@ struct CreateAgent {
     /// The folder it works in, inside of yours. Left out: the same as yours.
     #[serde(default)]
     cwd: Option<String>,
+    /// Whether it works in a git worktree and branch of its own, which begin at the branch that is checked out in its folder.
+    /// Use it when it will change files while others do. finish_worktree brings its work home.
+    #[serde(default)]
+    worktree: bool,
 }
 
 #[derive(Serialize)]
@@ -99,7 +103,7 @@ async fn create_agent(call: Call, arguments: CreateAgent) -> Outcome {
             Relation::Primary
         },
         permissions: None,
-        worktree: None,
+        worktree: arguments.worktree.then(NewWorktree::default),
         prompt,
         brief: Brief::default(),
     };
