@@ -44,6 +44,7 @@ pub fn ensure() -> anyhow::Result<()> {
 fn is_installed(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join(STAMP)).is_ok_and(|stamp| stamp == stamp_text())
         && Cli::ALL.into_iter().all(|cli| cli.program().is_ok())
+        && clis::mcp_suite().is_some()
 }
 
 fn install(folder: &Path) -> anyhow::Result<()> {
@@ -57,6 +58,7 @@ fn install(folder: &Path) -> anyhow::Result<()> {
     install_packages(folder, clis::PACKAGES, &[])?;
     // Without the CLI of its own: the tests give it theirs.
     install_packages(&Cli::ClaudeAcp.folder(), clis::ADAPTER_PACKAGES, &["--omit=optional"])?;
+    install_packages(&clis::mcp_suite_folder(), clis::MCP_SUITE_PACKAGES, &[])?;
     for cli in Cli::ALL {
         check_version(cli)?;
     }
@@ -65,7 +67,7 @@ fn install(folder: &Path) -> anyhow::Result<()> {
 
 /// What an installation was made from.
 fn stamp_text() -> String {
-    format!("{}{}", clis::PACKAGES, clis::ADAPTER_PACKAGES)
+    [clis::PACKAGES, clis::ADAPTER_PACKAGES, clis::MCP_SUITE_PACKAGES].concat()
 }
 
 fn install_packages(folder: &Path, packages: &str, options: &[&str]) -> anyhow::Result<()> {

@@ -65,6 +65,9 @@ pub struct Acp {
     tokens: Tokens,
     /// Sessions that are not ours and were reported.
     foreign: Vec<String>,
+    /// The names of the MCP servers that Consort gave it.
+    #[serde(default)]
+    own_servers: Arc<[String]>,
 }
 
 /// How far the conversation is.
@@ -105,6 +108,7 @@ impl Acp {
     pub fn new(launch: Launch) -> Self {
         Self {
             tokens: Tokens::since(&launch.used),
+            own_servers: launch.mcp_servers.iter().map(|server| server.name.clone()).collect(),
             launch,
             phase: Phase::Opening,
             peer: Arc::default(),

@@ -2,10 +2,15 @@
 //!
 //! Who asks is settled by [`Hub::holder`]; nothing here takes an agent's word for it.
 
-use consort_model::{Actor, AgentId, TeamTools, decide};
+use consort_model::policy::{self, Verdict};
+use consort_model::{
+    Actor, AgentId, Answer, AskBody, Rule, TeamTools, ToolCall, ToolCallId, ToolKind, ToolStatus, decide,
+};
 
 use crate::error::HubError;
 use crate::hub::Hub;
+use crate::real_path::RealPaths;
+use crate::team::SERVER_NAME;
 
 impl Hub {
     /// The agent whose token this is, unless it is closed.
@@ -21,6 +26,34 @@ impl Hub {
             return Ok(());
         }
         self.run(move |state, _| decide::connect_tools(state, agent)).await.map(drop)
+    }
+
+    /// Why a rule that a person set keeps an agent from a tool of Consort's own, if one does. Agents do not ask before they
+    /// use these, so the rules are looked at here.
+    pub fn rule_against(&self, agent: AgentId, tool: &str) -> Option<String> {
+        let (agent, rules) = self.with(|state| {
+            let rules: Vec<Rule> = state.rules.values().cloned().collect();
+            let agent = if rules.is_empty() { None } else { state.agents.get(&agent).cloned() };
+            Some((agent?, rules))
+        })?;
+        let tool = ToolCall {
+            id: ToolCallId::new(tool),
+            tool: ToolKind::Other,
+            title: format!("{SERVER_NAME}: {tool}"),
+            status: ToolStatus::Pending,
+            input: Default::default(),
+            output: String::new(),
+            raw_output: Default::default(),
+            diffs: vec![],
+            locations: vec![],
+            meta: Default::default(),
+        };
+        let real = RealPaths::default();
+        let body = AskBody::Approval { tool, options: vec![] };
+        match policy::judge(&agent, &rules, &body, &|path| real.resolve(path)) {
+            Verdict::Settle(Answer::Deny { message }, _) => Some(message.unwrap_or_default()),
+            _ => None,
+        }
     }
 
     /// Notes what an agent says that it is doing.

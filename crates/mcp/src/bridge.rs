@@ -126,20 +126,21 @@ fn bridge<W: Write + Send + 'static>(
 impl<W: Write> Bridge<W> {
     fn forward(&self, text: &str, id: Option<Value>) {
         let key = id.as_ref().map(Value::to_string);
+        let mut cancellable = false;
         let outcome = self.address.post(text.trim()).and_then(|exchange| {
             if let Some(key) = &key {
                 lock(&self.open).insert(key.clone(), exchange.hang_up()?);
+                cancellable = true;
             }
             self.read(exchange)
         });
         // A call that was cancelled is not there any more, and nobody waits for its answer.
-        let known = key.is_none_or(|key| lock(&self.open).remove(&key).is_some());
-        match (outcome, id) {
-            (Err(error @ ClientError::Refused { .. }), Some(id)) => {
-                self.fail(&id, INVALID_REQUEST, &error.to_string())
-            }
-            (Err(error), Some(id)) if known => self.fail(&id, INTERNAL_ERROR, &error.to_string()),
-            _ => {}
+        let there = key.is_some_and(|key| lock(&self.open).remove(&key).is_some());
+        let cancelled = cancellable && !there;
+        if let (Err(error), Some(id), false) = (outcome, id, cancelled) {
+            let code =
+                if matches!(error, ClientError::Refused { .. }) { INVALID_REQUEST } else { INTERNAL_ERROR };
+            self.fail(&id, code, &error.to_string());
         }
     }
 

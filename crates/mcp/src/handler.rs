@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consort_hub::Hub;
 use consort_hub::team::SERVER_NAME;
-use consort_model::{Agent, ToolCallId};
+use consort_model::{AgentId, ToolCallId};
 use hyper::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
@@ -39,15 +39,19 @@ impl Handler {
         Self { hub, tools: tools::all().into() }
     }
 
-    /// Who asks.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Agent, ErrorData> {
+    /// Who asks, and which tools are for it.
+    fn offered(&self, context: &RequestContext<RoleServer>) -> Result<(AgentId, Vec<&TeamTool>), ErrorData> {
         let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
-        let agent = caller.and_then(|caller| self.hub.with(|state| state.agents.get(&caller.0).cloned()));
-        agent.ok_or_else(|| ErrorData::internal_error("who asks is not known", None))
-    }
-
-    fn tool(&self, name: &str) -> Option<&TeamTool> {
-        self.tools.iter().find(|tool| tool.tool.name == name)
+        let offered = caller.and_then(|Caller(caller)| {
+            self.hub.with(|state| {
+                let agent = state.agents.get(caller)?;
+                Some((
+                    *caller,
+                    self.tools.iter().filter(|tool| tool.audience.includes(state, agent)).collect(),
+                ))
+            })
+        });
+        offered.ok_or_else(|| ErrorData::internal_error("who asks is not known", None))
     }
 }
 
@@ -63,12 +67,8 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let caller = self.caller(&context)?;
-        let offered = self.hub.with(|state| {
-            let offered = self.tools.iter().filter(|tool| tool.audience.includes(state, &caller));
-            offered.map(|tool| tool.tool.clone()).collect()
-        });
-        Ok(ListToolsResult::with_all_items(offered))
+        let (_, offered) = self.offered(&context)?;
+        Ok(ListToolsResult::with_all_items(offered.into_iter().map(|tool| tool.tool.clone()).collect()))
     }
 
     async fn call_tool(
@@ -76,11 +76,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let caller = self.caller(&context)?;
-        let tool = self
-            .tool(&request.name)
-            .filter(|tool| self.hub.with(|state| tool.audience.includes(state, &caller)));
-        let tool = tool.ok_or_else(|| {
+        let (caller, offered) = self.offered(&context)?;
+        let tool = offered.into_iter().find(|tool| tool.tool.name == request.name).ok_or_else(|| {
             ErrorData::invalid_params(
                 format!("there is no tool `{}` for you; list the tools", request.name),
                 None,
@@ -88,7 +85,7 @@ impl ServerHandler for Handler {
         })?;
         let call = Call {
             hub: Arc::clone(&self.hub),
-            caller: caller.id,
+            caller,
             tool_call: tool_call(&context.meta),
             waiting: Waiting {
                 token: context.meta.get_progress_token(),
@@ -100,7 +97,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tool(name).map(|tool| tool.tool.clone())
+        self.tools.iter().find(|tool| tool.tool.name == name).map(|tool| tool.tool.clone())
     }
 }
 

@@ -3,7 +3,7 @@
 //! A new tool is an `async fn(Call, Arguments) -> Outcome` and a line with [`TeamTool::new`] in its group (see
 //! [`crate::tools`]). Arguments are parsed before the function is called, and a [`Refused`] becomes a tool error that the
 //! model reads, never an error of the protocol. A function that was begun is finished even if the agent's program hangs
-//! up, so that nothing is left half done; one that waits uses [`Call::wait`], which ends with the connection.
+//! up, so that nothing is left half done; one that waits uses [`Waiting::wait`], which ends with the connection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -189,10 +189,13 @@ impl TeamTool {
 
     /// Uses the tool. What was begun is finished even if nobody waits for it any more.
     pub async fn call(&self, call: Call, arguments: JsonObject) -> CallToolResult {
-        let outcome = tokio::spawn((self.run)(call, arguments)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, tool = %self.tool.name, "a tool ended badly");
-            Err(Refused::new("this could not be done: an error inside Consort; try something else"))
-        });
+        let outcome = match call.hub.rule_against(call.caller, &self.tool.name) {
+            Some(reason) => Err(Refused(reason)),
+            None => tokio::spawn((self.run)(call, arguments)).await.unwrap_or_else(|error| {
+                tracing::error!(%error, tool = %self.tool.name, "a tool ended badly");
+                Err(Refused::new("this could not be done: an error inside Consort; try something else"))
+            }),
+        };
         match outcome {
             Ok(Reply { text, data }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);

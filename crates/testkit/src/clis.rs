@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub const PACKAGES: &str = include_str!("../../../xtask/clis/package.json");
 /// The same for Claude's ACP adapter, which is installed beside them, without the CLI that it would bring along.
 pub const ADAPTER_PACKAGES: &str = include_str!("../../../xtask/clis/adapter/package.json");
+/// The same for the public conformance suite of MCP, with the version of Node that it needs.
+pub const MCP_SUITE_PACKAGES: &str = include_str!("../../../xtask/clis/mcp/package.json");
 /// What the model is called, where the name is free.
 pub const MODEL: &str = "scripted-model";
 /// A second one to change to.
@@ -68,6 +70,19 @@ pub fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let folder = root.join(target).join("clis");
     folder.canonicalize().unwrap_or(folder)
+}
+
+/// The folder of the public conformance suite of MCP.
+pub fn mcp_suite_folder() -> PathBuf {
+    folder().join("mcp")
+}
+
+/// How the public conformance suite of MCP is started: Node and the suite's program. None where it is not installed.
+pub fn mcp_suite() -> Option<(PathBuf, PathBuf)> {
+    let modules = mcp_suite_folder().join("node_modules");
+    let node = modules.join("node/bin/node");
+    let suite = modules.join("@modelcontextprotocol/conformance/dist/index.js");
+    (node.is_file() && suite.is_file()).then_some((node, suite))
 }
 
 impl Cli {

@@ -102,11 +102,7 @@ pub const SCENARIOS: &[Scenario] = &[
         about: "Tells what it used",
         support: [Works, Works, But("without its thinking and its context"), Works, Works],
     },
-    Scenario {
-        name: "mcp-tool",
-        about: "Calls a tool of an MCP server of Consort's",
-        support: [Later("Consort serves no tools yet"); 5],
-    },
+    Scenario { name: "mcp-tool", about: "Calls a tool of an MCP server of Consort's", support: ALL },
     Scenario { name: "api-error", about: "Says why its model failed, and goes on", support: ALL },
     Scenario { name: "interrupt-streaming", about: "Stops while it answers", support: ALL },
     Scenario {

@@ -15,6 +15,7 @@ mod processes;
 mod statistics;
 mod stream;
 mod table;
+mod team_tool;
 mod throughput;
 mod transcripts;
 
@@ -46,7 +47,7 @@ impl Bench {
 
 type Row = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Line>>);
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     ("cold-start", cold_start::run),
     ("cli-agents", cli_agents::run),
     ("idle-200", idle::run),
@@ -55,6 +56,7 @@ const ROWS: [Row; 8] = [
     ("first-page", first_page::run),
     ("driver", driver::run),
     ("added", added::run),
+    ("team-tool", team_tool::run),
 ];
 
 #[derive(Default)]

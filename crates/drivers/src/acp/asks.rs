@@ -4,7 +4,7 @@
 //! it stood in the JSON, so that `1` and `"1"` stay apart; a login, which is no request, goes by a name of ours.
 
 use agent_client_protocol_schema::v1;
-use consort_model::{Answer, AnswerOption, AskBody, OptionKind, Question, Signal};
+use consort_model::{Answer, AnswerOption, AskBody, OptionKind, Question, Signal, ToolCall, ToolKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -78,6 +78,35 @@ struct Elicitation {
     elicitation_id: String,
 }
 
+/// The answer that lets an agent use the tools of Consort's own servers, where it asks about one of them. Taken from what
+/// programs say by themselves; what a model may word, such as a title, does not count.
+fn own_tool(servers: &[String], tool: &ToolCall, options: &[AnswerOption]) -> Option<String> {
+    let offered = |id: &str| options.iter().find(|option| option.id == id).map(|option| option.id.clone());
+    let of_server = |name: &str, before: &str, after: &str| {
+        let rest = name.strip_prefix(before);
+        servers.iter().any(|server| {
+            rest.and_then(|rest| rest.strip_prefix(server.as_str()))
+                .is_some_and(|rest| rest.starts_with(after))
+        })
+    };
+    if tool.tool != ToolKind::Other {
+        return None;
+    }
+    // Gemini CLI names its calls itself, and offers this for tools of MCP servers alone.
+    let titled = || servers.iter().any(|server| tool.title.ends_with(&format!(" ({server} MCP Server)")));
+    if let Some(option) = offered("proceed_always_server")
+        && of_server(tool.id.as_str(), "mcp_", "_")
+        && titled()
+    {
+        return Some(option);
+    }
+    // Claude behind its adapter.
+    let name = tool.meta["claudeCode"]["toolName"].as_str()?;
+    let once =
+        || options.iter().find(|option| option.kind == OptionKind::AllowOnce).map(|option| option.id.clone());
+    if of_server(name, "mcp__", "__") { once() } else { None }
+}
+
 impl Acp {
     pub(super) fn permission(&mut self, request: &Incoming<'_>, out: &mut Output) {
         let Some(permission) = self.params::<Permission>(request, out) else { return };
@@ -95,6 +124,11 @@ impl Acp {
             out.frames.push(wire::refuse(request.id, code::INVALID_PARAMS, message, Value::Null));
             return;
         };
+        if let Some(option) = own_tool(&self.own_servers, &tool, &options) {
+            // Consort's own tools check for themselves what they may do.
+            let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
+            return out.frames.push(wire::reply(request.id, outcome));
+        }
         let key = request.id.to_owned();
         self.asks.open(key.clone(), Open::Permission { tool: tool.id.to_string(), options: options.clone() });
         let title = title_of(&tool.title);

@@ -1,8 +1,8 @@
-use consort_drivers::Output;
+use consort_drivers::{Launch, McpServer, Output};
 use consort_model::{Answer, AskBody, GrantScope, OptionKind, Signal, ToolStatus};
 use serde_json::{Value, json};
 
-use crate::support::{Talk, hello_of, warning};
+use crate::support::{Talk, hello, hello_of, launch, warning};
 
 fn permission(options: Value) -> Value {
     json!({"toolCall": {"toolCallId": "t", "title": "rm -r build", "kind": "execute", "status": "pending"}, "options": options})
@@ -237,4 +237,51 @@ fn a_page_is_shown_and_may_be_dealt_with_elsewhere() {
     let out = talk.asks(json!(6), "elicitation/create", json!({"mode": "hologram", "message": "?"}));
     assert_eq!(talk.last_sent()["error"]["code"], -32602);
     warning(&out);
+}
+
+#[test]
+fn nobody_is_asked_about_tools_that_consort_gave_and_everybody_about_others() {
+    let server = McpServer {
+        name: "consort".into(),
+        url: "http://127.0.0.1:1/mcp".into(),
+        headers: vec![],
+        bridge: None,
+    };
+    let mut talk = Talk::start(Launch { mcp_servers: vec![server], ..launch() });
+    talk.replies("initialize", hello());
+    talk.replies("session/new", json!({"sessionId": "s"}));
+    let out = talk.driver.prompt("go", &[]);
+    talk.note(out);
+    let gemini = |id: &str, title: &str, kind: &str| {
+        json!({"toolCall": {"toolCallId": id, "title": title, "kind": kind, "status": "pending"}, "options": [
+            {"optionId": "proceed_always_server", "name": "Server", "kind": "allow_always"},
+            {"optionId": "proceed_once", "name": "Allow", "kind": "allow_once"},
+        ]})
+    };
+    let claude = |name: &str| {
+        let mut ask = gemini("toolu_1", name, "other");
+        ask["toolCall"]["_meta"] = json!({"claudeCode": {"toolName": name}});
+        ask["options"] = all_options();
+        ask
+    };
+    let own = "whoami (consort MCP Server)";
+    for (number, (ask, answer)) in [
+        (gemini("mcp_consort_whoami__1", own, "other"), Some("proceed_always_server")),
+        (gemini("mcp_consort_whoami__2", own, "execute"), None),
+        (gemini("mcp_consort_evil_run__3", "run (consort_evil MCP Server)", "other"), None),
+        (gemini("mcp_notes_add__4", "add (notes MCP Server)", "other"), None),
+        (gemini("shell__5", own, "other"), None),
+        (claude("mcp__consort__whoami"), Some("a")),
+        (claude("mcp__consortium__whoami"), None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = talk.asks(json!(number), "session/request_permission", ask.clone());
+        let asked = out.signals.iter().any(|signal| matches!(signal, Signal::Ask { .. }));
+        assert_eq!(asked, answer.is_none(), "{ask}");
+        if let Some(option) = answer {
+            assert_eq!(talk.last_sent()["result"], selected(option), "{ask}");
+        }
+    }
 }

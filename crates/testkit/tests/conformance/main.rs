@@ -38,6 +38,7 @@ fn scenario(name: &str) -> Option<fn(&mut Stage)> {
         "image" => scenarios::image,
         "slash-command" => scenarios::slash_command,
         "usage" => scenarios::usage,
+        "mcp-tool" => scenarios::mcp_tool,
         "api-error" => endings::api_error,
         "interrupt-streaming" => endings::interrupt_streaming,
         "interrupt-tool" => endings::interrupt_tool,

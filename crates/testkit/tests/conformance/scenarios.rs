@@ -2,7 +2,8 @@
 
 use consort_daemon::protocol::{Call, RuleView};
 use consort_model::{
-    Answer, AskBody, GrantScope, ItemBody, PermissionMode, PlanStatus, SettledBy, ToolKind, ToolStatus,
+    Answer, AskBody, GrantScope, ItemBody, PermissionMode, PlanStatus, SettledBy, TeamTools, ToolKind,
+    ToolStatus,
 };
 use consort_testkit::clis::Cli;
 use serde_json::json;
@@ -316,4 +317,20 @@ pub fn usage(stage: &mut Stage) {
     if stage.cli != Cli::Gemini {
         assert!(after.context_used.is_some() && after.context_size.is_some(), "{after:?}");
     }
+}
+
+pub fn mcp_tool(stage: &mut Stage) {
+    let turn = stage.turn("[[mcp whoami]]");
+    turn.completed().without_trouble();
+    turn.says("The tool said:").says(&stage.agent.to_string());
+    assert_eq!(turn.asks(), [], "nobody is asked");
+    let tools = turn.tools();
+    let [tool] = tools.as_slice() else { panic!("one tool call should be in {:#?}", turn.items) };
+    assert_eq!(tool.status, ToolStatus::Completed, "{tool:#?}");
+    assert!(tool.title.contains("whoami") && tool.title.contains("consort"), "{tool:#?}");
+    assert_eq!(turn.agent.team_tools, TeamTools::Connected);
+    // A tool that changes something is not asked about either.
+    let turn = stage.turn("[[mcp set_status {\"text\": \"at the tests\"}]]");
+    turn.completed().without_trouble();
+    assert_eq!((turn.asks(), turn.agent.note.as_deref()), (vec![], Some("at the tests")));
 }
