@@ -9,7 +9,7 @@ use consort_model::policy::{self, Subject};
 use consort_model::{
     Actor, Agent, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Login,
     PermissionMode, Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId,
-    RuleScope, State, Status, Timestamp, decide,
+    RuleScope, State, Status, decide,
 };
 use consort_runner::client;
 use consort_store::config::migrate::Imported;

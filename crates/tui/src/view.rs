@@ -250,7 +250,6 @@ pub(crate) fn mark(app: &App, agent: &Agent) -> (&'static str, Style, bool) {
         Status::NeedsInput => ("!", theme.warning, false),
         Status::Stalled => ("…", theme.warning, false),
         Status::Failed => ("✗", theme.bad, false),
-        Status::Queued => ("◌", theme.dim, false),
         Status::Closed => ("·", theme.dim, false),
         Status::Idle if crate::tree::is_finished(agent) => ("✓", theme.good, false),
         Status::Idle if app.unread.contains(&agent.id) => ("●", theme.accent, false),
