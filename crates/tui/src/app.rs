@@ -86,8 +86,6 @@ pub enum Effect {
     Notify(String),
     /// List the files under a folder.
     ListFiles(PathBuf),
-    /// Ask git what changed in a folder.
-    Changes(AgentId, PathBuf),
     /// Ask git for a folder's branch.
     Branch(PathBuf),
     /// Start the daemon.

@@ -16,9 +16,6 @@ const MAX_FILES: usize = 50_000;
 /// The largest image that is attached, in bytes.
 const MAX_IMAGE: u64 = 20 << 20;
 
-/// How much of a diff is read, in bytes.
-const MAX_DIFF: u64 = 8 << 20;
-
 /// The looks that the environment asks for; dark, where it does not say.
 pub fn theme_of_environment() -> Theme {
     let set = |key: &str| std::env::var(key).ok().filter(|value| !value.is_empty());
@@ -72,59 +69,6 @@ pub fn list_files(folder: &Path) -> Vec<String> {
     }
     found.sort();
     found
-}
-
-/// What changed in a folder since its last commit, untracked files too; or a sentence on why that is not known.
-pub fn changes(folder: &Path) -> String {
-    let git = |words: &[&str]| -> Option<String> {
-        let mut child = Command::new("git")
-            .args(words)
-            .current_dir(folder)
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .ok()?;
-        let mut text = Vec::new();
-        child.stdout.take()?.take(MAX_DIFF).read_to_end(&mut text).ok()?;
-        child.wait().ok()?;
-        Some(String::from_utf8_lossy(&text).into_owned())
-    };
-    let Some(inside) = git(&["rev-parse", "--is-inside-work-tree"]).filter(|text| text.trim() == "true")
-    else {
-        return format!("{} is not in a git repository, so what changed is not known.", folder.display());
-    };
-    drop(inside);
-    let base = if git(&["rev-parse", "--verify", "-q", "HEAD"]).is_some_and(|head| !head.trim().is_empty()) {
-        "HEAD"
-    } else {
-        // The empty tree: before the first commit everything is new.
-        "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-    };
-    let mut text = git(&["-c", "core.quotePath=false", "diff", "--no-color", "--no-ext-diff", "-M", base])
-        .unwrap_or_default();
-    let untracked = git(&["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default();
-    for name in untracked.split('\0').filter(|name| !name.is_empty()).take(200) {
-        if text.len() as u64 > MAX_DIFF {
-            break;
-        }
-        let path = folder.join(name);
-        let Ok(file) = std::fs::File::open(&path) else { continue };
-        let mut bytes = Vec::new();
-        if file.take(256 << 10).read_to_end(&mut bytes).is_err() {
-            continue;
-        }
-        text.push_str(&format!("diff --git a/{name} b/{name}\nnew file\n--- /dev/null\n+++ b/{name}\n"));
-        match std::str::from_utf8(&bytes) {
-            Ok(content) if !content.contains('\0') => {
-                text.push_str(&format!("@@ -0,0 +1,{} @@\n", content.lines().count()));
-                content.lines().for_each(|line| text.push_str(&format!("+{line}\n")));
-            }
-            _ => text.push_str("Binary file\n"),
-        }
-    }
-    if text.is_empty() { "Nothing changed since the last commit.".to_owned() } else { text }
 }
 
 /// The branch of a folder, read from git's own files: no process is started for it.

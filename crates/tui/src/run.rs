@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use consort_daemon::client::{Client, ClientError};
 use consort_daemon::home::Home;
-use consort_model::{AgentId, Attachment};
+use consort_model::Attachment;
 use ratatui::layout::Rect;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use thiserror::Error;
@@ -50,7 +50,6 @@ pub enum ScreenError {
 /// What a thread found out.
 enum Found {
     Files(PathBuf, Vec<String>),
-    Changes(AgentId, String),
     Branch(PathBuf, Option<String>),
     Image(Result<Attachment, String>),
     Started(Result<(), String>),
@@ -300,7 +299,6 @@ impl Loop {
         while let Ok(found) = self.found.1.try_recv() {
             match found {
                 Found::Files(folder, files) => self.app.files_listed(folder, files),
-                Found::Changes(agent, diff) => self.app.changes(agent, diff),
                 Found::Image(image) => self.app.image_read(image),
                 Found::Branch(folder, branch) => self.app.branch_read(folder, branch),
                 Found::Started(Ok(())) => self.connect(false),
@@ -348,9 +346,6 @@ impl Loop {
                     let files = outside::list_files(&folder);
                     Found::Files(folder, files)
                 }),
-                Effect::Changes(agent, folder) => {
-                    self.spawn(move || Found::Changes(agent, outside::changes(&folder)));
-                }
                 Effect::Branch(folder) => self.spawn(move || {
                     let branch = outside::branch(&folder);
                     Found::Branch(folder, branch)

@@ -541,14 +541,12 @@ impl App {
     }
 
     fn open_changes(&mut self) {
-        let Some((agent, cwd)) = self.focused_agent().map(|agent| (agent.id, agent.cwd.clone())) else {
-            return;
-        };
-        self.effect(Effect::Changes(agent, cwd.into()));
+        let Some(agent) = self.focused_agent().map(|agent| agent.id) else { return };
+        self.call(Call::Diff { agent: agent.to_string(), paths: Vec::new() }, Reply::Diff(agent));
         self.open(Overlay::Pager(Pager::new(Text::Changes(agent, None))));
     }
 
-    /// Git said what changed.
+    /// What an agent changed was told.
     pub fn changes(&mut self, agent: AgentId, diff: String) {
         for overlay in &mut self.overlays {
             if let Overlay::Pager(pager) = overlay

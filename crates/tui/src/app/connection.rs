@@ -2,7 +2,7 @@
 
 use consort_daemon::protocol::{Call, ErrorBody, Notification, ProfileCheck, Snapshot, TranscriptPage};
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, AskId, Event, ItemIndex, Relation, Stamped, State, TurnOutcome};
+use consort_model::{AgentId, AskId, DiffText, Event, ItemIndex, Relation, Stamped, State, TurnOutcome};
 use serde::de::DeserializeOwned;
 
 use super::{App, Effect};
@@ -47,6 +47,8 @@ pub enum Reply {
     Created(AgentId),
     /// A prompt; what to put back if it was refused.
     Sent(AgentId, String),
+    /// What an agent changed.
+    Diff(AgentId),
     /// What was found out about profiles.
     Checked,
     /// A profile that was saved; its form closes.
@@ -289,6 +291,19 @@ impl App {
                 }
                 self.redraw();
             }
+            (Reply::Diff(agent), Ok(text)) => match read::<DiffText>(&text) {
+                Ok(diff) if diff.text.is_empty() => {
+                    let since = if diff.changes.base == "HEAD" {
+                        "the last commit".to_owned()
+                    } else {
+                        diff.changes.base
+                    };
+                    self.changes(agent, format!("Nothing changed since {since}."));
+                }
+                Ok(diff) => self.changes(agent, diff.text),
+                Err(problem) => self.changes(agent, problem),
+            },
+            (Reply::Diff(agent), Err(error)) => self.changes(agent, error.message),
             (Reply::Checked, Ok(text)) => {
                 if let Ok(checks) = read::<Vec<ProfileCheck>>(&text) {
                     for overlay in &mut self.overlays {
