@@ -120,6 +120,13 @@ pub enum Command {
     /// The process that holds everything together; starts by itself.
     #[command(subcommand, after_help = "Example: consort daemon status --json")]
     Daemon(Daemon),
+    /// Show a team at work on a scratch repository, without any agent installed; cleans up after itself.
+    #[command(after_help = "Example: consort demo")]
+    Demo {
+        /// Play without a person: allow everything that is asked and tell what happens.
+        #[arg(long)]
+        headless: bool,
+    },
     /// Check what Consort needs to work, and say what to do about what is broken.
     #[command(after_help = "Example: consort doctor")]
     Doctor(JsonOnly),
@@ -137,6 +144,13 @@ pub enum Command {
     /// Serve the team tools on standard input and output, for agents that take tools in no other way; started by agents.
     #[command(hide = true)]
     Mcp,
+    /// Play an agent by a script; for the demo.
+    #[command(hide = true, disable_help_flag = true)]
+    ScriptedAgent {
+        /// Its options.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<String>,
+    },
     /// Hold one agent's process; started by the daemon.
     #[command(hide = true)]
     Runner {

@@ -89,6 +89,16 @@ fn working(body: &ErrorBody) -> String {
     }
 }
 
+/// Ends a daemon with its agents, whatever they do, and waits until it is gone.
+pub fn end(mut client: Client) -> Result<(), Stop> {
+    let gone = Gone::of(client.welcome().pid);
+    match client.call::<Done>(&Call::Stop { force: true, keep_agents: false }) {
+        // It may end before its acknowledgement is out.
+        Ok(_) | Err(ClientError::Connection { .. }) => gone.wait(client),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn confirmed(question: &str) -> Result<bool, Stop> {
     let mut stderr = std::io::stderr();
     stderr.write_all(question.as_bytes())?;

@@ -6,13 +6,14 @@
 //!   transcript as it grows. [`terminal`]: asking a person.
 //! - [`render`], [`diff`], [`output`], [`progress`]: text for people.
 //! - one module per group of commands: [`agents`], [`log`], [`inbox`], [`rules`], [`worktrees`], [`profiles`], [`import`],
-//!   [`daemon`], [`doctor`].
+//!   [`daemon`], [`doctor`], [`demo`].
 //!
 //! Invariant: a short command stays short. No async runtime, no thread and no file is opened before a command needs it.
 
 mod agents;
 mod args;
 mod daemon;
+mod demo;
 mod diff;
 mod doctor;
 mod exit;
@@ -96,10 +97,12 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Profiles(command) => profiles::profiles(&command)?,
         Command::Import(command) => import::import(&command)?,
         Command::Daemon(command) => return daemon::daemon(&command),
+        Command::Demo { headless } => demo::demo(headless)?,
         Command::Doctor(args) => doctor::doctor(args.json)?,
         Command::Completions { shell } => completions(shell)?,
         Command::ExitCodes => output::print_line(exit::TABLE)?,
         Command::Mcp => consort_mcp::bridge::run().map_err(|error| Stop::failed(error.to_string()))?,
+        Command::ScriptedAgent { options } => return demo::scripted_agent(options),
         Command::Runner { dir } => return Ok(consort_runner::serve::main(dir)),
     }
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ use super::{parked, start};
 use crate::agent::{Agent, Failure, Lifecycle, Prompt, PromptOrigin, TurnOutcome};
 use crate::ask::Ask;
 use crate::event::{AgentEvent, Event};
-use crate::ids::{AgentId, PromptId, Timestamp};
+use crate::ids::{AgentId, AskId, PromptId, Timestamp};
 use crate::item::ItemBody;
 use crate::profile::DriverKind;
 use crate::relation::TaskResult;
@@ -33,6 +33,8 @@ enum Trigger {
     Gone(AgentId),
     /// An agent asks a person.
     Asked(AgentId),
+    /// What an agent asked is settled.
+    Settled(AgentId, AskId),
     /// A sub-agent used more.
     Used(AgentId),
     /// Something that is owed to an agent became due.
@@ -157,6 +159,7 @@ impl<'a> After<'a> {
                 self.triggers.extend([Trigger::Dropped(id), Trigger::SlotFreed]);
             }
             AgentEvent::Asked { .. } => self.triggers.extend([Trigger::Asked(id)]),
+            AgentEvent::Settled { ask, .. } => self.triggers.extend([Trigger::Settled(id, *ask)]),
             AgentEvent::UsageChanged { .. } => self.triggers.extend([Trigger::Used(id)]),
             _ => {}
         }
@@ -180,6 +183,7 @@ impl<'a> After<'a> {
             Trigger::TurnOver(id) => self.turn_over(id),
             Trigger::Gone(id) => self.gone(id),
             Trigger::Asked(id) => self.asked(id),
+            Trigger::Settled(id, ask) => self.settled(id, ask),
             Trigger::Used(id) => self.used(id),
             Trigger::Owed(id) => self.pay(id, false),
             Trigger::Dropped(id) => self.dropped(id),
@@ -369,6 +373,15 @@ impl<'a> After<'a> {
             // It is asked once, so the ask's own id names the message about it.
             let text = format!("Sub-agent `{name}` is waiting for a person: {}", ask.title);
             self.tell(parent, id, PromptId::new(ask.id.uuid()), text);
+        }
+    }
+
+    /// Nobody waits for a person any more: a parent that has not heard of it need not.
+    fn settled(&mut self, id: AgentId, ask: AskId) {
+        let Some(parent) = self.agent(id).and_then(|agent| agent.relation.parent()) else { return };
+        let prompt = PromptId::new(ask.uuid());
+        if self.agent(parent).is_some_and(|parent| parent.queue.iter().any(|queued| queued.id == prompt)) {
+            self.push_change(parent, AgentEvent::PromptDropped { prompt });
         }
     }
 

@@ -1,7 +1,7 @@
 //! How a sub-agent's task ends, and how its parent learns of it.
 
 use crate::agent::{Lifecycle, PromptOrigin, TurnOutcome};
-use crate::ask::AskBody;
+use crate::ask::{AskBody, SettledBy, Settlement};
 use crate::decide::testing::*;
 use crate::decide::*;
 use crate::event::AgentEvent;
@@ -168,6 +168,19 @@ fn a_parent_learns_once_that_its_sub_agent_waits_for_a_person() {
 
     team.ask(parent, 62, body());
     assert_eq!(told(&team, parent).len(), 2);
+}
+
+#[test]
+fn a_parent_is_not_told_of_a_wait_that_is_over() {
+    let mut team = Team::new();
+    let parent = team.primary(1);
+    let child = team.sub_agent(2, parent);
+    let body = AskBody::Approval { tool: tool(ToolKind::Execute, "ls"), options: vec![] };
+    let ask = team.ask(child, 60, body).id;
+    assert_eq!(told(&team, parent).len(), 1);
+    let settlement = Settlement { answer: None, by: SettledBy::Person, at: Timestamp(61) };
+    team.change(child, vec![AgentEvent::Settled { ask, settlement }]);
+    assert!(told(&team, parent).is_empty());
 }
 
 #[test]
