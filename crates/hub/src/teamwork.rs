@@ -18,7 +18,7 @@ use consort_model::{
 use tokio::sync::watch;
 use uuid::Uuid;
 
-pub use waits::{Answered, Outcome, Waited};
+pub use waits::{AN_AGENT, Answered, Outcome, Waited};
 
 use crate::HubError;
 use crate::host;

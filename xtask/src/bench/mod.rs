@@ -15,6 +15,7 @@ mod processes;
 mod statistics;
 mod stream;
 mod table;
+mod team;
 mod team_tool;
 mod throughput;
 mod transcripts;
@@ -47,7 +48,7 @@ impl Bench {
 
 type Row = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Line>>);
 
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     ("cold-start", cold_start::run),
     ("cli-agents", cli_agents::run),
     ("idle-200", idle::run),
@@ -57,6 +58,7 @@ const ROWS: [Row; 9] = [
     ("driver", driver::run),
     ("added", added::run),
     ("team-tool", team_tool::run),
+    ("team", team::run),
 ];
 
 #[derive(Default)]

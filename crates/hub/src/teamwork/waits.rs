@@ -61,6 +61,8 @@ pub enum Answered {
     Answer {
         /// Who answers.
         name: String,
+        /// Who that is: some programs show their model this form and not the words around it.
+        written_by: &'static str,
         /// What it said.
         text: String,
         /// Proves that the answer was seen.
@@ -74,6 +76,9 @@ pub enum Answered {
         status: String,
     },
 }
+
+/// Marks what an agent wrote, wherever its words are shown as data.
+pub const AN_AGENT: &str = "an agent, not a person";
 
 /// Ends the record of a wait whose call is dropped, so that what it waited for comes as a message.
 struct Open {
@@ -201,7 +206,9 @@ impl Hub {
             state.agent(to).map(|agent| (agent.name.clone(), status_words(agent).to_owned()))
         })?;
         Ok(match answer {
-            Some(text) => Answered::Answer { name, text, receipt: message_receipt(prompt) },
+            Some(text) => {
+                Answered::Answer { name, written_by: AN_AGENT, text, receipt: message_receipt(prompt) }
+            }
             None if in_time => return Err(over()),
             None => Answered::Later { name, status },
         })

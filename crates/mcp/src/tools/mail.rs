@@ -2,7 +2,7 @@
 //! working one gets it when its turn is over, marked as coming from an agent. Who may write to whom and how often is decided
 //! behind `consort_hub::teamwork`.
 
-use consort_hub::teamwork::SentMessage;
+use consort_hub::teamwork::{AN_AGENT, SentMessage};
 use consort_model::team::message_receipt;
 use consort_model::{AgentId, LetterState, PromptId, Timestamp};
 use schemars::JsonSchema;
@@ -115,6 +115,7 @@ async fn check_messages(call: Call, _: Nothing) -> Outcome {
     #[derive(Serialize)]
     struct Message {
         from: String,
+        written_by: &'static str,
         at: Timestamp,
         text: String,
         receipt: String,
@@ -128,6 +129,7 @@ async fn check_messages(call: Call, _: Nothing) -> Outcome {
         .into_iter()
         .map(|shown| Message {
             from: shown.from,
+            written_by: AN_AGENT,
             at: shown.at,
             text: shown.text,
             receipt: message_receipt(shown.id),

@@ -227,7 +227,7 @@ async fn ask_agent(call: Call, arguments: AskAgent) -> Outcome {
         }
     };
     let text = match &answered {
-        Answered::Answer { name, text, receipt } => {
+        Answered::Answer { name, text, receipt, .. } => {
             format!("[Answer of agent `{name}`, not of a person] [{receipt}]\n{text}")
         }
         Answered::Later { name, status } => format!(

@@ -171,8 +171,22 @@ impl<'a> After<'a> {
         self.triggers.extend(by.map(Trigger::Owed));
     }
 
+    /// Whether an agent was handed something that its transcript has not shown yet.
+    fn awaits_receipt(&self, id: AgentId) -> bool {
+        let handed_out = |report: Report| matches!(report, Report::HandedOut { .. });
+        let owes = |agent: &Agent| {
+            (agent.relation.parent() == Some(id) && handed_out(agent.task.report))
+                || agent.inquiries.iter().any(|inquiry| inquiry.by == id && handed_out(inquiry.report))
+        };
+        self.agent(id).is_some_and(|agent| !agent.shown.is_empty()) || self.agents().any(owes)
+    }
+
     fn note_tool(&mut self, id: AgentId, body: &ItemBody) {
         let ItemBody::Tool(call) = body else { return };
+        // What tools say may be long, and nearly never is anything waited to be seen in it.
+        if !self.awaits_receipt(id) {
+            return;
+        }
         let raw = if call.raw_output.is_null() { String::new() } else { call.raw_output.to_string() };
         self.triggers.insert(Trigger::ToolsEnded(id, vec![call.output.clone(), raw]));
     }
