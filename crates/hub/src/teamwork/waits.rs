@@ -225,8 +225,8 @@ impl Hub {
         let children: Vec<AgentId> = self.with(|state| {
             let mine = state.agents.values().filter(|agent| agent.relation.parent() == Some(parent));
             let wanted = mine.filter(|agent| {
-                decide::has_open_task(agent)
-                    || (agent.relation.result().is_some() && agent.task.report != Report::Made)
+                let unknown = agent.task.report != Report::Made || message_waits(state, parent, agent.id);
+                decide::has_open_task(agent) || (agent.relation.result().is_some() && unknown)
             });
             wanted.map(|agent| agent.id).collect()
         });
@@ -252,14 +252,18 @@ fn is_over(state: &State, waiting: AgentId, on: &[Awaited], all: bool) -> bool {
     }
     on.iter().filter(there).any(|awaited| {
         let known = state.agents.get(&awaited.agent()).is_some_and(|agent| {
-            let in_queue = state
-                .agents
-                .get(&waiting)
-                .is_some_and(|parent| parent.queue.iter().any(|prompt| prompt.id.uuid() == agent.id.uuid()));
-            agent.relation.result().is_some() && agent.task.report == Report::Made && !in_queue
+            agent.relation.result().is_some()
+                && agent.task.report == Report::Made
+                && !message_waits(state, waiting, agent.id)
         });
         !known
     })
+}
+
+/// Whether the message about a sub-agent's result still waits for its parent.
+fn message_waits(state: &State, parent: AgentId, child: AgentId) -> bool {
+    let parent = state.agents.get(&parent);
+    parent.is_some_and(|parent| parent.queue.iter().any(|prompt| prompt.id.uuid() == child.uuid()))
 }
 
 fn outcomes(state: &State, waiting: AgentId, agents: &[AgentId]) -> Waited {
