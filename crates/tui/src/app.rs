@@ -209,6 +209,8 @@ pub struct App {
     /// An agent that was asked for and is shown once it is there.
     wanted: Option<AgentId>,
     recent: Vec<AgentId>,
+    /// Whether the prompt is to be sent once there is a snapshot.
+    send_when_up: bool,
     drag_from: Option<(ratatui::layout::Rect, (u16, u16))>,
     /// How many columns the composer's text has.
     pub composer_columns: usize,
@@ -261,6 +263,7 @@ impl App {
             watched: Vec::new(),
             wanted: None,
             recent: Vec::new(),
+            send_when_up: false,
             drag_from: None,
             composer_columns: 80,
             composer_rows: 1,

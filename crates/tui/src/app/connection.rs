@@ -123,6 +123,9 @@ impl App {
         self.follow_row();
         self.asks_changed();
         self.screen_changed();
+        if std::mem::take(&mut self.send_when_up) {
+            self.send();
+        }
     }
 
     fn event(&mut self, stamped: &Stamped) {

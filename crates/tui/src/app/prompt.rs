@@ -6,7 +6,7 @@ use consort_daemon::protocol::{Call, NewPrompt};
 use consort_model::{AgentId, Lifecycle, PromptId};
 use uuid::Uuid;
 
-use super::{App, Editing, Effect, Focus, Reply};
+use super::{App, Connection, Editing, Effect, Focus, Reply};
 use crate::keys::Action;
 use crate::overlay::Overlay;
 use crate::text::fuzzy;
@@ -158,7 +158,12 @@ impl App {
             .then_some("profile removed: this chat can no longer send messages")
     }
 
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
+        // Before the first snapshot nobody knows to whom: it is sent once the screen shows it.
+        if self.connection == Connection::Connecting {
+            self.send_when_up = true;
+            return;
+        }
         if let Some(why) = self.disabled() {
             return self.complain(why);
         }

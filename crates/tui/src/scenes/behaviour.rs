@@ -234,6 +234,16 @@ fn what_is_typed_before_the_first_snapshot_is_kept() {
 }
 
 #[test]
+fn what_is_sent_before_the_first_snapshot_goes_to_whom_the_screen_shows_then() {
+    let mut scene = Scene::unconnected(120, 40, team(vec![named("one", agent(1))]), BTreeMap::new());
+    scene.write("early");
+    scene.press("enter");
+    assert_eq!(scene.calls, []);
+    scene.connect();
+    assert!(matches!(&scene.calls[..], [Call::Send { agent, .. }] if *agent == agent_id(1).to_string()));
+}
+
+#[test]
 fn a_removed_profile_disables_the_prompt_and_can_be_replaced() {
     let mut state = team(vec![named("one", agent(1))]);
     state.agents.get_mut(&agent_id(1)).unwrap().profile = ProfileId::new("gone");

@@ -94,8 +94,9 @@ pub(super) fn draw_completion(app: &mut App, canvas: &mut Canvas<'_>, composer: 
         let line = Rect::new(inner.x, y, inner.width, 1);
         app.hits.add(line, Hit::Completion(at));
         let end = canvas.text(line.x, y, line.width, offer.trim_end(), theme.text);
-        let about = clean::one_line(about);
-        canvas.text(end + 2, y, line.right().saturating_sub(end + 2), &about, theme.dim);
+        let room = line.right().saturating_sub(end + 2);
+        let about = width::cut(&clean::one_line(about), room.into()).into_owned();
+        canvas.text(end + 2, y, room, &about, theme.dim);
         if at == completion.at {
             canvas.style(line, theme.selection);
         }

@@ -23,12 +23,11 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
     canvas.text(inner.x + 1, y, inner.width - 1, "consort", theme.title);
     let waiting = app.state.inbox().len();
     if waiting > 0 {
-        let text = format!(
-            "{waiting} need{} you {}",
-            if waiting == 1 { "s" } else { "" },
-            app.keys.label(Action::NextNeedy)
-        );
-        let x = canvas.right(inner.right() - 1, y, inner.width - 9, &text, theme.warning);
+        let words = format!("{waiting} need{} you", if waiting == 1 { "s" } else { "" });
+        let with_key = format!("{words} {}", app.keys.label(Action::NextNeedy));
+        let room = inner.width.saturating_sub(10);
+        let text = if width::of(&with_key) <= room.into() { with_key } else { words };
+        let x = canvas.right(inner.right() - 1, y, room, &text, theme.warning);
         app.hits.add(Rect::new(x, y, inner.right() - x, 1), Hit::Button(Action::NextNeedy));
     } else {
         let name = &app.memory.desk.workspace().name;
