@@ -348,7 +348,7 @@ fn opencode(command: PathBuf, url: &str) -> Profile {
         "enabled_providers": ["scripted"],
         "model": format!("scripted/{MODEL}"), "small_model": format!("scripted/{MODEL}"),
         // By default it asks nothing.
-        "permission": {"bash": "ask", "edit": "ask", "consort_*": "ask"},
+        "permission": {"bash": "ask", "edit": "ask"},
         "autoupdate": false, "share": "disabled",
     });
     let mut profile = Profile::new("acp", command).args(&["acp", "--pure"]);
