@@ -123,8 +123,9 @@ impl Hub {
         let mut changes = self.teamwork.changed.subscribe();
         let id = WaitId::new(Uuid::now_v7());
         let wait = Wait { id, on: on.clone() };
-        self.run(move |state, _| decide::begin_wait(state, waiting, wait)).await?;
+        // Before the commit: a call that is dropped while it is being committed has begun to wait all the same.
         let mut open = Open { shared: Arc::clone(&self.shared), agent: waiting, wait: id, ended: false };
+        self.run(move |state, _| decide::begin_wait(state, waiting, wait)).await?;
         let until = Instant::now() + limit;
         let mut told = None;
         loop {
@@ -170,8 +171,8 @@ impl Hub {
         let mut changes = self.teamwork.changed.subscribe();
         let message = message(asker, text);
         let (prompt, id) = (message.id, WaitId::new(Uuid::now_v7()));
-        self.run(move |state, at| decide::inquire(state, to, &Prompt { at, ..message }, id, at)).await?;
         let mut open = Open { shared: Arc::clone(&self.shared), agent: asker, wait: id, ended: false };
+        self.run(move |state, at| decide::inquire(state, to, &Prompt { at, ..message }, id, at)).await?;
         let awaited = Awaited::Answer { agent: to, prompt };
         let until = Instant::now() + limit;
         let in_time = loop {

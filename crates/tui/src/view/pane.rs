@@ -102,7 +102,13 @@ fn draw_head(
         Status::Failed => theme.bad,
         _ => theme.dim,
     };
-    canvas.right(area.right() - 1, area.y, area.right().saturating_sub(x + 2), &state, state_style);
+    canvas.right(
+        area.right().saturating_sub(1),
+        area.y,
+        area.right().saturating_sub(x + 2),
+        &state,
+        state_style,
+    );
     if focused && many {
         canvas.style(line, theme.selection);
     }
