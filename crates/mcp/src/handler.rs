@@ -30,13 +30,12 @@ const CLAUDE_TOOL_CALL: &str = "claudecode/toolUseId";
 #[derive(Clone)]
 pub struct Handler {
     hub: Arc<Hub>,
-    tools: Arc<[TeamTool]>,
 }
 
 impl Handler {
     /// Serves the tools of this hub.
     pub fn new(hub: Arc<Hub>) -> Self {
-        Self { hub, tools: tools::all().into() }
+        Self { hub }
     }
 
     /// Who asks, and which tools are for it.
@@ -47,7 +46,7 @@ impl Handler {
                 let agent = state.agents.get(caller)?;
                 Some((
                     *caller,
-                    self.tools.iter().filter(|tool| tool.audience.includes(state, agent)).collect(),
+                    tools::all().iter().filter(|tool| tool.audience.includes(state, agent)).collect(),
                 ))
             })
         });
@@ -97,7 +96,7 @@ impl ServerHandler for Handler {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.tools.iter().find(|tool| tool.tool.name == name).map(|tool| tool.tool.clone())
+        tools::all().iter().find(|tool| tool.tool.name == name).map(|tool| tool.tool.clone())
     }
 }
 

@@ -6,10 +6,12 @@ mod team;
 mod who;
 mod worktree;
 
+use std::sync::LazyLock;
+
 use crate::tool::TeamTool;
 
-/// All tools, in the order in which models are told of them.
-pub fn all() -> Vec<TeamTool> {
+/// Made when the first agent asks for them: a daemon starts without.
+static TOOLS: LazyLock<Vec<TeamTool>> = LazyLock::new(|| {
     [
         who::tools().to_vec(),
         team::tools().to_vec(),
@@ -18,6 +20,11 @@ pub fn all() -> Vec<TeamTool> {
         worktree::tools().to_vec(),
     ]
     .concat()
+});
+
+/// All tools, in the order in which models are told of them.
+pub fn all() -> &'static [TeamTool] {
+    &TOOLS
 }
 
 #[cfg(test)]
@@ -42,7 +49,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<_> = all().into_iter().map(|tool| tool.tool.name).collect();
+        let mut names: Vec<_> = all().iter().map(|tool| tool.tool.name.clone()).collect();
         let count = names.len();
         names.sort();
         names.dedup();

@@ -294,8 +294,12 @@ impl Through {
             prompt: None,
         }))?;
         let heard = self.wait(id, |event| matches!(event, AgentEvent::Ready { .. }))?;
-        let ready = self.passed(started, Way::Out, |line| is_ready(cli, line))?;
-        Ok((id, since(ready, heard)))
+        self.passed(started, Way::Out, |line| is_ready(cli, line))?;
+        // Claude answers twice: that it is there, and that it is connected with the team's tools.
+        let lines = tee::read(&self.log)?;
+        let answers = lines.iter().filter(|line| line.way == Way::Out && is_ready(cli, &line.line));
+        let ready = answers.map(|line| line.at).filter(|at| (started..heard).contains(at)).max();
+        Ok((id, since(ready.context("the CLI was not ready before its agent was")?, heard)))
     }
 
     fn close(&mut self, agent: AgentId) -> anyhow::Result<()> {
