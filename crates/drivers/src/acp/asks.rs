@@ -100,8 +100,12 @@ fn own_tool(servers: &[String], tool: &ToolCall, options: &[AnswerOption]) -> Op
     {
         return Some(option);
     }
-    // Claude behind its adapter.
-    let name = tool.meta["claudeCode"]["toolName"].as_str()?;
+    // Claude behind its adapter. It may ask before it tells of the call; then the option that it words itself has the name.
+    let always = || {
+        let option = options.iter().find(|option| option.id == "allow_always")?;
+        option.name.strip_prefix("Always Allow all ")
+    };
+    let name = tool.meta["claudeCode"]["toolName"].as_str().or_else(always)?;
     let once =
         || options.iter().find(|option| option.kind == OptionKind::AllowOnce).map(|option| option.id.clone());
     if of_server(name, "mcp__", "__") { once() } else { None }
