@@ -271,11 +271,11 @@ fn settle_cluster(cluster: &str, clean: &mut String) {
                 let mark = width::is_mark(letter);
                 if mark && clean.len() == start {
                     clean.push('◌');
-                    // Halves of a Hangul syllable join with nothing but their other half.
+                    // Halves of a Hangul syllable join with nothing but their other half, nor do those that follow them.
                     if !joins_with_circle(letter) {
                         clean.truncate(start);
                         clean.push(char::REPLACEMENT_CHARACTER);
-                        continue;
+                        return;
                     }
                 }
                 marks += usize::from(mark);
@@ -350,6 +350,7 @@ mod tests {
             ("👩‍👩‍👧 👍🏽 ❤️ 1️⃣", "👩 👍 ❤ 1"),
             ("🇩🇪 🇪", "DE E"),
             ("\u{301}x", "◌\u{301}x"),
+            ("\u{1161}\u{1161}x", "\u{fffd}x"),
             (
                 "z\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}",
                 "z\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}",
