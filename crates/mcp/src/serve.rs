@@ -1,6 +1,7 @@
 //! The connections: plain HTTP/1 on the loopback, a bounded number of them.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::guard::{self, Caller};
 use crate::handler::Handler;
@@ -26,6 +27,10 @@ const MAX_CONNECTIONS: usize = 1024;
 
 /// The largest request.
 const MAX_BODY: usize = 8 << 20;
+
+/// How long a connection may take until its first request with a valid token. Anybody on this machine can connect, and
+/// would otherwise keep the agents out by holding every place.
+const INTRODUCTION: Duration = Duration::from_secs(10);
 
 /// After a failed accept (too many open files), the next try waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -77,20 +82,31 @@ async fn connection(server: Arc<Server>, stream: TcpStream) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection of an agent is slower than it could be");
     }
-    let service = service_fn(move |request| {
-        let server = Arc::clone(&server);
-        async move { Ok::<_, Infallible>(server.answer(request).await) }
+    let introduced = Arc::new(Notify::new());
+    let service = service_fn(|request| {
+        let (server, introduced) = (Arc::clone(&server), Arc::clone(&introduced));
+        async move { Ok::<_, Infallible>(server.answer(request, &introduced).await) }
     });
     let connection =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
+    let mut connection = pin!(connection);
+    let outcome = tokio::select! {
+        outcome = &mut connection => outcome,
+        () = introduced.notified() => connection.await,
+        () = tokio::time::sleep(INTRODUCTION) => {
+            tracing::debug!("a connection without a valid token was closed");
+            return;
+        }
+    };
+    if let Err(error) = outcome {
         // A program that ends in the middle of a call is ordinary.
         tracing::debug!(%error, "a connection of an agent broke");
     }
 }
 
 impl Server {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// Answers one request, and tells `introduced` if it came from an agent.
+    async fn answer(&self, request: Request<Incoming>, introduced: &Notify) -> Answer {
         if request.uri().path() != ENDPOINT_PATH {
             return plain(StatusCode::NOT_FOUND, "There is nothing here; the endpoint is /mcp.");
         }
@@ -101,6 +117,7 @@ impl Server {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             return answer;
         };
+        introduced.notify_one();
         if let Err(error) = self.hub.connect_tools(agent).await {
             tracing::warn!(%error, %agent, "that an agent came for its tools was not noted");
         }

@@ -1,5 +1,9 @@
 //! Who comes in and who does not.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::stage::{Stage, list};
@@ -70,6 +74,19 @@ fn nonsense_is_refused_and_the_endpoint_goes_on() {
     }
     let unknown = given.ask("no/such/method", &json!({}));
     assert!(unknown["error"]["code"].is_number(), "{unknown}");
+    assert_eq!(given.post(&list()).status, 200);
+}
+
+#[test]
+fn who_does_not_say_who_he_is_must_leave() {
+    let stage = Stage::new();
+    let given = stage.given(stage.agent("ann"));
+    let mut silent = TcpStream::connect(("127.0.0.1", given.port)).unwrap();
+    silent.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    silent.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127.").unwrap();
+    let mut nothing = Vec::new();
+    let ended = silent.read_to_end(&mut nothing);
+    assert!(ended.is_ok() && nothing.is_empty(), "the connection was not closed: {ended:?}");
     assert_eq!(given.post(&list()).status, 200);
 }
 
