@@ -171,14 +171,15 @@ impl<'a> After<'a> {
         self.triggers.extend(by.map(Trigger::Owed));
     }
 
-    /// Whether an agent was handed something that its transcript has not shown yet.
+    /// Whether an agent was handed something that its transcript has not shown yet. A message that waits counts, whatever
+    /// became of the call that showed it: of an agent that is being closed, the last words come after its turn is over.
     fn awaits_receipt(&self, id: AgentId) -> bool {
         let handed_out = |report: Report| matches!(report, Report::HandedOut { .. });
         let owes = |agent: &Agent| {
             (agent.relation.parent() == Some(id) && handed_out(agent.task.report))
                 || agent.inquiries.iter().any(|inquiry| inquiry.by == id && handed_out(inquiry.report))
         };
-        self.agent(id).is_some_and(|agent| !agent.shown.is_empty()) || self.agents().any(owes)
+        self.agent(id).is_some_and(|agent| letters(agent).next().is_some()) || self.agents().any(owes)
     }
 
     fn note_tool(&mut self, id: AgentId, body: &ItemBody) {
@@ -223,8 +224,7 @@ impl<'a> After<'a> {
             }
         }
         if let Some(agent) = self.agent(id) {
-            let read: Vec<PromptId> =
-                agent.shown.keys().copied().filter(|prompt| is_seen(&seen, *prompt)).collect();
+            let read: Vec<PromptId> = letters(agent).filter(|prompt| is_seen(&seen, *prompt)).collect();
             if !read.is_empty() {
                 confirmed.push((id, AgentEvent::MessagesRead { prompts: read }));
             }
@@ -433,6 +433,12 @@ impl<'a> After<'a> {
             self.push_change(id, AgentEvent::Closed);
         }
     }
+}
+
+/// The messages from other agents that wait for an agent.
+fn letters(agent: &Agent) -> impl Iterator<Item = PromptId> {
+    let from_agent = |prompt: &&Prompt| matches!(prompt.origin, PromptOrigin::Agent { .. });
+    agent.queue.iter().filter(from_agent).map(|prompt| prompt.id)
 }
 
 /// Whether a message was seen, or the result that it tells.

@@ -148,6 +148,19 @@ fn a_continued_wait_shows_what_came_as_a_message_meanwhile_and_that_comes_no_mor
 }
 
 #[test]
+fn what_a_tool_still_said_while_its_turn_was_stopped_comes_no_more() {
+    let mut stage = stage(DriverKind::Acp);
+    stage.settle();
+    let wait = stage.wait(90);
+    stage.hand_out(wait);
+    stage.daemon_restarts();
+    stage.team.end_turn_with(stage.parent, TurnOutcome::Interrupted);
+    assert_eq!(stage.told(), 1);
+    stage.tool_says(&result_receipt(stage.child));
+    assert_eq!(stage.told(), 0);
+}
+
+#[test]
 fn a_turn_that_ends_before_its_call_leaves_the_result_as_a_message() {
     for outcome in [TurnOutcome::Completed, TurnOutcome::Interrupted] {
         let mut stage = stage(DriverKind::Claude);
