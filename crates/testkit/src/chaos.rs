@@ -1,8 +1,8 @@
 //! Chaos: random work over many agents while the daemon is killed at random moments, and the proof that nothing
 //! acknowledged was lost or done twice.
 //!
-//! Workers ([`worker`]) send prompts, answer asks, interrupt, close, reopen and kill, and write down what was
-//! acknowledged ([`ledger`]). Meanwhile the daemon is killed and started again. When all is quiet the ledgers are held
+//! Workers ([`worker`]) send prompts, some of which have the agent spawn sub-agents and wait for them, answer asks,
+//! interrupt, close, reopen and kill, and write down what was acknowledged ([`ledger`]). Meanwhile the daemon is killed and started again. When all is quiet the ledgers are held
 //! against the transcripts ([`verdict`]). The same seed makes the same choices; what the machine does between them stays
 //! its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a panic is how a test fails")]
@@ -62,6 +62,8 @@ pub struct Report {
     pub closes: usize,
     /// Children and runners that were killed.
     pub process_kills: usize,
+    /// Sub-agents that were spawned.
+    pub sub_agents: usize,
 }
 
 /// What went wrong.
@@ -85,6 +87,7 @@ impl std::error::Error for Failure {}
 /// Runs the plan on a home of its own.
 pub fn run(plan: Plan) -> Result<Report, Failure> {
     let home = Home::new();
+    home.profile(worker::SUB_AGENTS, &["--on-prompt", r#"[[mcp yield_to_parent {"result": "a part"}]]"#]);
     home.start_daemon();
     let stop = AtomicBool::new(false);
     let mut random = Random::new(plan.seed);
@@ -127,6 +130,9 @@ pub fn run(plan: Plan) -> Result<Report, Failure> {
         interrupts: sum(&ledgers, |ledger| ledger.interrupts),
         closes: sum(&ledgers, |ledger| ledger.closes),
         process_kills: sum(&ledgers, |ledger| ledger.process_kills),
+        sub_agents: client.look(|followed| {
+            followed.state.agents.values().filter(|agent| agent.relation.parent().is_some()).count()
+        }),
     };
     drop(client);
     // Fails by itself if a process is left over.

@@ -8,7 +8,10 @@ use consort_testkit::chaos::{Plan, run};
 fn chaos_loses_nothing_and_does_nothing_twice() {
     let seed = std::env::var("CONSORT_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     match run(Plan { seed, agents: 20, kills: 50, time: Duration::ZERO }) {
-        Ok(report) => println!("{report:?}"),
+        Ok(report) => {
+            println!("{report:?}");
+            assert!(report.sub_agents > 0, "no agent had a team");
+        }
         Err(failure) => panic!("{failure}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use consort_model::team::result_receipt;
 use consort_model::{Agent, Answer, Item, ItemBody, SettledBy, TurnId};
 
 use super::ledger::{Expected, Fate, Ledger, SentPrompt};
@@ -23,6 +24,8 @@ pub fn of(client: &Client, ledger: &Ledger) -> Vec<String> {
             findings.extend(prompts(ledger, agent, &items));
             findings.extend(ledger.prompts.iter().flat_map(|sent| turn(ledger, agent, sent, &turns)));
             findings.extend(answers(ledger, &items));
+            let parts = snapshot.agents.values().filter(|part| part.relation.parent() == Some(ledger.agent));
+            findings.extend(parts.filter_map(|part| result(ledger, part, &items)));
             if !ledger.names.contains(&agent.name) {
                 findings.push(format!("it is called {}, not one of {:?}", agent.name, ledger.names));
             }
@@ -111,6 +114,27 @@ fn turn(
         wrong("an item is not done");
     }
     findings
+}
+
+/// A sub-agent's result came to its parent at most once, and did come to one that was left in peace.
+fn result(ledger: &Ledger, part: &Agent, items: &[Item]) -> Option<String> {
+    let (message, receipt) = (format!("Sub-agent `{}` is done", part.name), result_receipt(part.id));
+    let mut told = 0;
+    let mut handed = false;
+    for item in items {
+        match &item.body {
+            ItemBody::User { text, .. } => told += text.matches(&message).count(),
+            // A later call may show it again.
+            ItemBody::Tool(call) => handed |= call.output.contains(&receipt),
+            _ => {}
+        }
+    }
+    let times = told + usize::from(handed);
+    let wrong = times > 1 || (times == 0 && ledger.fate == Fate::Peaceful);
+    wrong.then(|| {
+        let result = part.relation.result();
+        format!("the result of {} ({result:?}) came {told} times by message, by call: {handed}", part.name)
+    })
 }
 
 /// Every acknowledged answer is recorded once, and reached an agent that was left in peace.

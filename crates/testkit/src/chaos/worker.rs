@@ -20,6 +20,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(40);
 /// More than this many waiting prompts only make the end long.
 const MAX_QUEUED: usize = 2;
 
+/// The profile of sub-agents, which do no more than yield.
+pub const SUB_AGENTS: &str = "part";
+
 pub struct Worker<'a> {
     home: &'a Home,
     stop: &'a AtomicBool,
@@ -264,7 +267,7 @@ impl<'a> Worker<'a> {
 /// What a prompt says, and what its turn says if it is whole.
 fn steps(random: &mut Random, fate: Fate, tag: &str) -> (String, Expected) {
     let end = format!("[[say  end-{tag};]]");
-    let (steps, expected) = match random.below(if fate == Fate::Peaceful { 8 } else { 10 }) {
+    let (steps, expected) = match random.below(if fate == Fate::Peaceful { 9 } else { 11 }) {
         0 | 1 => {
             let count = 5 + random.below(60);
             let rate = 50 + random.below(400);
@@ -279,6 +282,12 @@ fn steps(random: &mut Random, fate: Fate, tag: &str) -> (String, Expected) {
         }
         6 => (format!("[[fs-write {tag}.txt x]]"), Expected::Text("fs_write: written".to_owned())),
         7 => (format!("[[wait {}]]", random.below(200)), Expected::Nothing),
+        8 => {
+            let spawn =
+                format!("[[mcp spawn_subagent {{\"task\": \"{tag}\", \"profile\": \"{SUB_AGENTS}\"}}]]");
+            let wait = random.pick(&["", r#"[[mcp wait_for_agents {"all": true, "seconds": 2}]]"#]);
+            (format!("{} {wait}", spawn.repeat(1 + random.below(2))), Expected::Nothing)
+        }
         _ => match fate {
             Fate::Crashing => {
                 let last =
