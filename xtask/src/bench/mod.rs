@@ -5,6 +5,7 @@
 //! a release build of this program; a debug one only builds everything and hands over.
 
 mod added;
+mod bare;
 mod cli_agents;
 mod cold_start;
 mod driver;

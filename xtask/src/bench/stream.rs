@@ -3,6 +3,7 @@
 //! Each delta says when its child wrote it and which one it is. The client shares the processors with 200 other
 //! processes, so it looks for no more than that in what it reads.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,7 @@ use consort_model::AgentId;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Bench;
+use super::bare::{self, BareAgent};
 use super::lab::{Lab, RawConnection, request};
 use super::processes::{Activity, Family, Machine, own_thread_milliseconds, ticks};
 use super::statistics::{Sample, figure};
@@ -23,6 +25,9 @@ use super::table::{Goal, Line};
 const AGENTS: usize = 100;
 const RATE: u32 = 200;
 const SECONDS: u32 = 20;
+
+/// How long the same agents are read without Consort, to know what the machine can do just now.
+const BARE_SECONDS: u32 = 5;
 
 /// A client that hears nothing for so long gives up.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -63,6 +68,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let client = heard.own_milliseconds / 1e3 / took;
     let others = (cores(machine.busy) - daemon_share - runners - children - client).max(0.0);
     lab.stop()?;
+    let bare = Sample::new(stream_bare(bench)?);
 
     let expected = f64::from(deltas) * AGENTS as f64;
     let line =
@@ -97,12 +103,10 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
             latency.percentile(99.0),
             " ms",
             Goal::AtMost(50.0),
-            vec![format!(
-                "p90 {} ms, p99.9 {} ms, longest {} ms",
-                figure(latency.percentile(90.0)),
-                figure(latency.percentile(99.9)),
-                figure(latency.max())
-            )],
+            vec![
+                format!("through Consort: {}", tail(&latency)),
+                format!("the same agents bare: {}", tail(&bare)),
+            ],
         ),
         line(
             "daemon",
@@ -126,6 +130,31 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
             ],
         ),
     ])
+}
+
+fn tail(latency: &Sample) -> String {
+    let at = |percent| figure(latency.percentile(percent));
+    let longest = figure(latency.max());
+    format!("p50 {}, p90 {}, p99 {}, p99.9 {}, longest {longest} ms", at(50.0), at(90.0), at(99.0), at(99.9))
+}
+
+/// From the agents' writes to the read from their pipes, in milliseconds, with no Consort between.
+fn stream_bare(bench: &Bench) -> anyhow::Result<Vec<f64>> {
+    let mut agents: Vec<_> =
+        (0..AGENTS).map(|_| BareAgent::start(bench, &[])).collect::<anyhow::Result<_>>()?;
+    let deltas = RATE * BARE_SECONDS;
+    for agent in &mut agents {
+        agent.prompt(&format!("[[stream n={deltas} rate={RATE} stamp]]"))?;
+    }
+    let latencies = RefCell::new(Vec::new());
+    let take = |_, line: &[u8]| {
+        let now = monotonic_nanoseconds();
+        let text = find(line, TEXT).map_or(&[][..], |at| &line[at + TEXT.len()..]);
+        latencies.borrow_mut().extend(stamps(text).map(|(at, _)| now.saturating_sub(at) as f64 / 1e6));
+    };
+    bare::listen(&mut agents, take, || latencies.borrow().len() >= AGENTS * deltas as usize)?;
+    agents.into_iter().try_for_each(BareAgent::end)?;
+    Ok(latencies.into_inner())
 }
 
 /// What the client heard.
@@ -197,10 +226,11 @@ fn listen(mut stream: UnixStream, agents: &[AgentId], deltas: u32) -> anyhow::Re
     Ok(heard)
 }
 
+const TEXT: &[u8] = br#""text":""#;
+
 /// The agent of an event, and its text if it has one, still escaped as JSON.
 fn agent_and_text(line: &[u8]) -> Option<(&[u8], &[u8])> {
     const AGENT: &[u8] = br#""agent":""#;
-    const TEXT: &[u8] = br#""text":""#;
     let agent = &line[find(line, AGENT)? + AGENT.len()..];
     let agent_end = agent.iter().position(|byte| *byte == b'"')?;
     let (agent, rest) = agent.split_at(agent_end);

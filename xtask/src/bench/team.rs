@@ -6,8 +6,6 @@
 //! of the program until it has answered the same two requests.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -20,6 +18,7 @@ use consort_model::{
 };
 
 use super::Bench;
+use super::bare::BareAgent;
 use super::lab::Lab;
 use super::statistics::{Sample, figure};
 use super::table::{Goal, Line};
@@ -117,23 +116,9 @@ fn spawn_once(lab: &Lab, client: &mut Client, parent: AgentId) -> anyhow::Result
 /// Starts the program as it is and opens a session.
 fn start_bare(bench: &Bench) -> anyhow::Result<Duration> {
     let began = Instant::now();
-    let mut command = Command::new(&bench.programs.testkit);
-    command.args(["agent", "--on-prompt", "[[say part done]]"]);
-    let mut program = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let mut input = program.stdin.take().context("a pipe")?;
-    let mut lines = BufReader::new(program.stdout.take().context("a pipe")?).lines();
-    let requests = [
-        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}"#,
-        r#"{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/tmp","mcpServers":[]}}"#,
-    ];
-    for (n, request) in requests.into_iter().enumerate() {
-        writeln!(input, "{request}")?;
-        let answer = format!("\"id\":{}", n + 1);
-        while !lines.next().context("the program ended")??.contains(&answer) {}
-    }
+    let agent = BareAgent::start(bench, &["--on-prompt", "[[say part done]]"])?;
     let took = began.elapsed();
-    drop(input);
-    program.wait()?;
+    agent.end()?;
     Ok(took)
 }
 
