@@ -3,6 +3,7 @@
 //! Owns their form, what makes one valid, and which calls one is about. Leaves to [`judge`](super::judge) what follows
 //! from several of them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -358,7 +359,7 @@ pub fn rule_for(
         GrantScope::Once => return Ok(None),
         GrantScope::Session => RuleScope::Agent { agent: agent.id },
         GrantScope::Always => RuleScope::Profile { profile: agent.profile.clone() },
-        GrantScope::Project => RuleScope::Project { folder: paths::normal("/", &agent.cwd) },
+        GrantScope::Project => RuleScope::Project { folder: paths::normal("/", &project_folder(agent)) },
     };
     let act = Act::of(tool, &agent.cwd, resolve);
     let subject = match grant.pattern {
@@ -366,15 +367,26 @@ pub fn rule_for(
         Some(pattern) if tool.tool == ToolKind::Execute => Subject::Command { pattern: pattern.to_owned() },
         Some(pattern) if is_file_kind(tool.tool) || tool.tool == ToolKind::Search => {
             Glob::check(pattern)?;
-            Subject::Files { patterns: paths::kept_globs(&agent.cwd, pattern, resolve) }
+            let mut patterns = paths::kept_globs(&agent.cwd, pattern, resolve);
+            if let RuleScope::Project { folder } = &scope
+                && *folder != agent.cwd
+            {
+                // The same files, wherever the project is.
+                let inside = format!("{}/", agent.cwd.trim_end_matches('/'));
+                let relative =
+                    |pattern: String| pattern.strip_prefix(&inside).map(str::to_owned).unwrap_or(pattern);
+                patterns = patterns.into_iter().map(relative).collect();
+            }
+            Subject::Files { patterns }
         }
         Some(pattern) => Subject::Title { pattern: pattern.to_owned() },
     };
     subject.check()?;
     let rule = Rule { id, effect: Effect::Allow, scope, tool: Some(tool.tool), subject, at, origin };
+    let here = rule.in_worktree(agent).unwrap_or_else(|| rule.clone());
     if let Some(pattern) = grant.pattern
-        && !rule.allows(&act, &agent.cwd, resolve)
-        && covered_by_commands(std::iter::once(&rule), &act).is_none()
+        && !here.allows(&act, &agent.cwd, resolve)
+        && covered_by_commands(std::iter::once(&here), &act).is_none()
     {
         return Err(format!(
             "`{pattern}` does not cover this call; a pattern covers commands word by word, and none that are more than \
@@ -382,6 +394,16 @@ pub fn rule_for(
         ));
     }
     Ok(Some(rule))
+}
+
+/// The folder that an agent's project is: its own, or the one of the repository that its worktree's folder stands for. A
+/// worktree is gone when its work is done, and what was allowed for the project is to stay.
+fn project_folder(agent: &Agent) -> Cow<'_, str> {
+    let inside = agent.worktrees.iter().find_map(|worktree| {
+        let inside = Path::new(&agent.cwd).strip_prefix(&worktree.path).ok()?;
+        Some(Path::new(&worktree.repository).join(inside))
+    });
+    inside.map_or(Cow::Borrowed(&agent.cwd), |folder| Cow::Owned(folder.to_string_lossy().into_owned()))
 }
 
 /// The rule whose command pattern covers a call; with several commands, the one for the first of them.

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::Outcome::{Allowed, Asked};
 use super::*;
 use crate::ids::{AskId, ProfileId};
+use crate::worktree::Worktree;
 
 fn granted(
     agent: &Agent,
@@ -211,5 +212,37 @@ fn every_form_of_rule_survives_json() {
             let text = serde_json::to_string(&rule).unwrap();
             assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), rule, "{text}");
         }
+    }
+}
+
+#[test]
+fn what_is_allowed_for_the_project_in_a_worktree_holds_in_its_repository() {
+    let worktree = |name: &str| Worktree {
+        name: name.to_owned(),
+        path: format!("/trees/{name}"),
+        branch: name.to_owned(),
+        base: "main".to_owned(),
+        base_commit: "c0ffee".to_owned(),
+        repository: "/repository".to_owned(),
+    };
+    let inside = |number, name| Agent {
+        cwd: format!("/trees/{name}/app"),
+        worktrees: vec![worktree(name)],
+        ..agent(number)
+    };
+    let (asker, twin) = (inside(1, "one"), inside(2, "two"));
+    let in_repository = Agent { cwd: "/repository/app".to_owned(), ..agent(3) };
+    let elsewhere = Agent { cwd: "/elsewhere/app".to_owned(), ..agent(4) };
+    let tests = tool(ToolKind::Execute, "cargo test");
+    let commands = granted(&asker, &tests, GrantScope::Project, Some("cargo *")).unwrap().unwrap();
+    assert_eq!(commands.scope, RuleScope::Project { folder: "/repository/app".to_owned() });
+    for (agent, expected) in [(&asker, true), (&twin, true), (&in_repository, true), (&elsewhere, false)] {
+        let got = verdict(agent, std::slice::from_ref(&commands), tests.clone());
+        assert_eq!(allowed(&got), expected, "{}", agent.cwd);
+    }
+    let files = granted(&asker, &edit("src/a.rs"), GrantScope::Project, Some("src/*")).unwrap().unwrap();
+    for (agent, expected) in [(&asker, true), (&twin, true), (&in_repository, true), (&elsewhere, false)] {
+        let got = verdict(agent, std::slice::from_ref(&files), edit("src/b.rs"));
+        assert_eq!(allowed(&got), expected, "{} {files:?}", agent.cwd);
     }
 }
