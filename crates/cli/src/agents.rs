@@ -32,7 +32,11 @@ pub fn new(args: &args::New) -> Result<(), Stop> {
         worktree: crate::worktrees::wish(&args.worktree),
         prompt,
     };
-    let agent: AgentView = link.call(&Call::CreateAgent(new))?;
+    let call = match &args.resume {
+        Some(session) => Call::ResumeSession { session: session.clone(), agent: new },
+        None => Call::CreateAgent(new),
+    };
+    let agent: AgentView = link.call(&call)?;
     print_new(&agent, args.json)
 }
 

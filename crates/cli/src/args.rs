@@ -48,8 +48,10 @@ pub enum Command {
     /// List the agents.
     #[command(visible_alias = "ls", after_help = "Example: consort agents --all")]
     Agents(Agents),
-    /// Send a prompt to an agent; while it works the prompt waits for its turn.
-    #[command(after_help = "Example: consort send fixer \"now the other one\" --wait")]
+    /// Send a prompt to an agent; while it works the prompt waits for its turn, or joins the running one with --steer.
+    #[command(
+        after_help = "Example: consort send fixer \"now the other one\" --wait\n         consort send fixer --steer \"leave the tests alone\""
+    )]
     Send(Send),
     /// Print an agent's transcript.
     #[command(after_help = "Example: consort log fixer --follow")]
@@ -304,6 +306,9 @@ pub struct New {
     /// Make it a companion of this agent.
     #[arg(long, value_name = "AGENT")]
     pub companion_of: Option<String>,
+    /// Go on with this session of the profile's program; `consort sessions` lists them.
+    #[arg(long, value_name = "SESSION", conflicts_with = "worktree")]
+    pub resume: Option<String>,
     #[command(flatten)]
     pub worktree: WorktreeOptions,
     #[command(flatten)]
@@ -331,6 +336,9 @@ pub struct Send {
     pub agent: String,
     /// The prompt; `-` reads it from standard input.
     pub text: String,
+    /// Give it to the turn that runs, at its next safe point, instead of letting it wait for its own.
+    #[arg(long, short)]
+    pub steer: bool,
     /// Wait until its turn is over, print what the agent says, and exit by the outcome.
     #[arg(long, short)]
     pub wait: bool,

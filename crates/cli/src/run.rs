@@ -133,11 +133,16 @@ pub fn send(args: &args::Send) -> Result<(), Stop> {
     let before = if args.wait { Some(link.agent(&args.agent)?) } else { None };
     // Once the name was looked up it stands for this agent, whoever has it when the call is sent again.
     let wanted = before.as_ref().map_or_else(|| args.agent.clone(), |agent| agent.id.to_string());
-    let sent: Sent = link.call(&Call::Send { agent: wanted, prompt })?;
+    let call = match args.steer {
+        true => Call::Steer { agent: wanted, prompt },
+        false => Call::Send { agent: wanted, prompt },
+    };
+    let sent: Sent = link.call(&call)?;
     match before {
         Some(agent) => wait_for(&mut link, &agent, prompt_id, args.json),
         None if args.json => print_json(&sent),
         None => match sent.waiting_behind {
+            _ if sent.joins => print_line("accepted; it joins the running turn"),
             Some(0) => print_line("accepted"),
             Some(before) => print_line(&format!("accepted; {before} before it")),
             None => print_line("delivered"),

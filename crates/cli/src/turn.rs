@@ -128,6 +128,10 @@ impl Tracker {
                 self.stage = Stage::Running;
                 None
             }
+            (Stage::Waiting, AgentEvent::PromptJoined { prompt }) if *prompt == self.goal.prompt => {
+                self.stage = Stage::Running;
+                None
+            }
             (Stage::Running, AgentEvent::TurnEnded { outcome }) => Some(End::Outcome(outcome.clone())),
             (Stage::Waiting, AgentEvent::PromptDropped { prompt }) if *prompt == self.goal.prompt => {
                 Some(End::Dropped)

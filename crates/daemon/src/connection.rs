@@ -12,7 +12,7 @@ use consort_hub::peer::{Peer, Speaker};
 use consort_hub::{HubError, NewAgent, NewWorktree as Wish, ProfileChanges, Version};
 use consort_model::{
     Actor, AgentId, Availability, Brief, EnvironmentChange, Event, Login, Profile, ProfileId, ProfileSummary,
-    Program, Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp,
+    Program, Prompt, PromptOrigin, Refusal, Relation, Rule, RuleOrigin, RuleScope, Status, Timestamp, decide,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,8 +27,8 @@ use crate::powers;
 use crate::protocol::{
     AgentView, Answered, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry,
     MAX_MESSAGE, MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION,
-    ProfileCheck, ProfileEdit, RuleView, Sent, Snapshot, TranscriptPage, Welcome, WorktreeFinished,
-    WorktreeRemoved, WorktreeView, codes,
+    ProfileCheck, ProfileEdit, QueuedPrompt, RuleView, Sent, SessionView, Snapshot, TranscriptPage, Welcome,
+    WorktreeFinished, WorktreeRemoved, WorktreeView, codes,
 };
 use crate::server::Daemon;
 
@@ -166,30 +166,24 @@ impl Client {
             })),
             Call::GetAgent { agent } => self.view(self.find(&agent)?),
             Call::CreateAgent(new) => {
-                let relation = match &new.companion_of {
-                    Some(owner) => Relation::Companion { owner: self.find(owner)? },
-                    None => Relation::Primary,
-                };
-                let new = NewAgent {
-                    id: new.id,
-                    profile: new.profile,
-                    name: new.name,
-                    cwd: new.cwd,
-                    relation,
-                    permissions: new.permissions,
-                    worktree: new.worktree.map(|NewWorktree { name, base }| Wish { name, base }),
-                    prompt: new.prompt.map(prompt),
-                    brief: Brief::default(),
-                };
-                let id = hub.create(Actor::Person, new).await.map_err(error_body)?;
+                let id = hub.create(Actor::Person, self.new_agent(new)?).await.map_err(error_body)?;
                 self.view(id)
             }
-            Call::Send { agent, prompt: new } => {
-                let agent = self.find(&agent)?;
-                let prompt = prompt(new);
-                let id = prompt.id;
-                let waiting_behind = hub.send(agent, prompt).await.map_err(error_body)?;
-                value(&Sent { agent, prompt: id, waiting_behind })
+            Call::ListSessions { profile, cwd } => {
+                let (profile, found) = hub.sessions(profile.as_deref(), &cwd).await.map_err(error_body)?;
+                value(&hub.with(|state| SessionView::list(state, &profile, found)))
+            }
+            Call::ResumeSession { session, agent } => {
+                let id = hub.resume(self.new_agent(agent)?, session).await.map_err(error_body)?;
+                self.view(id)
+            }
+            Call::Send { agent, prompt: new } => self.send(&agent, prompt(new)).await,
+            Call::Steer { agent, prompt: new } => {
+                self.send(&agent, Prompt { steers: true, ..prompt(new) }).await
+            }
+            Call::Queue { agent } => {
+                let id = self.find(&agent)?;
+                value(&hub.with(|state| state.agents.get(&id).map(QueuedPrompt::list).unwrap_or_default()))
             }
             Call::EditPrompt { agent, prompt, text } => {
                 done(hub.edit_prompt(self.find(&agent)?, prompt, text).await)
@@ -387,6 +381,32 @@ impl Client {
         Ok(self.daemon.hub.with(|state| state.find(wanted).map(|agent| agent.id))?)
     }
 
+    fn new_agent(&self, new: crate::protocol::NewAgent) -> Result<NewAgent, ErrorBody> {
+        let relation = match &new.companion_of {
+            Some(owner) => Relation::Companion { owner: self.find(owner)? },
+            None => Relation::Primary,
+        };
+        Ok(NewAgent {
+            id: new.id,
+            profile: new.profile,
+            name: new.name,
+            cwd: new.cwd,
+            relation,
+            permissions: new.permissions,
+            worktree: new.worktree.map(|NewWorktree { name, base }| Wish { name, base }),
+            prompt: new.prompt.map(prompt),
+            brief: Brief::default(),
+        })
+    }
+
+    async fn send(&self, agent: &str, prompt: Prompt) -> Result<Value, ErrorBody> {
+        let (agent, hub) = (self.find(agent)?, &self.daemon.hub);
+        let id = prompt.id;
+        let waiting_behind = hub.send(agent, prompt).await.map_err(error_body)?;
+        let joins = hub.with(|state| state.agents.get(&agent).is_some_and(|agent| decide::joins(agent, id)));
+        value(&Sent { agent, prompt: id, waiting_behind, joins })
+    }
+
     fn view(&self, id: AgentId) -> Result<Value, ErrorBody> {
         value(&self.daemon.hub.with(|state| state.agent(id).map(|agent| AgentView::new(state, agent)))?)
     }
@@ -468,6 +488,7 @@ fn prompt(new: NewPrompt) -> Prompt {
         origin: PromptOrigin::Person,
         text: new.text,
         attachments: new.attachments,
+        steers: false,
         at: Timestamp::default(),
     }
 }

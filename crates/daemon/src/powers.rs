@@ -17,6 +17,7 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::Watch { .. }
         | Call::ListAgents { .. }
         | Call::GetAgent { .. }
+        | Call::Queue { .. }
         | Call::Transcript { .. }
         | Call::Changes { .. }
         | Call::Diff { .. }
@@ -28,7 +29,10 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::CheckProfiles { .. }
         | Call::Status {} => false,
         Call::CreateAgent(_)
+        | Call::ListSessions { .. }
+        | Call::ResumeSession { .. }
         | Call::Send { .. }
+        | Call::Steer { .. }
         | Call::EditPrompt { .. }
         | Call::Interrupt { .. }
         | Call::Close { .. }

@@ -4,6 +4,8 @@
 //! from then on every event with a higher number follows as an `event` notification. A client that reads too slowly
 //! gets a `snapshot` notification instead of the events it missed.
 
+mod queue;
+mod sessions;
 mod worktree;
 
 use std::path::PathBuf;
@@ -19,6 +21,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use queue::QueuedPrompt;
+pub use sessions::SessionView;
 pub use worktree::{NewWorktree, WorktreeFinished, WorktreeRemoved, WorktreeView};
 
 /// The version of this protocol. A client and a daemon of different versions do not talk.
@@ -68,6 +72,24 @@ pub enum Call {
     /// A new agent. Answer: [`AgentView`].
     #[serde(rename = "agents.create")]
     CreateAgent(NewAgent),
+    /// The sessions of a folder that the program of a profile keeps. It may be run for that, which takes seconds.
+    /// Answer: list of [`SessionView`].
+    #[serde(rename = "sessions.list")]
+    ListSessions {
+        /// Id or name of the profile; none: the default one.
+        #[serde(default)]
+        profile: Option<String>,
+        /// The folder; absolute.
+        cwd: PathBuf,
+    },
+    /// A new agent that goes on with a session of its program's. Answer: [`AgentView`].
+    #[serde(rename = "sessions.resume")]
+    ResumeSession {
+        /// The program's name for the session.
+        session: String,
+        /// The agent, which works where the session did.
+        agent: NewAgent,
+    },
     /// A prompt for an agent. Answer: [`Sent`].
     #[serde(rename = "agents.send")]
     Send {
@@ -75,6 +97,21 @@ pub enum Call {
         agent: String,
         /// The prompt.
         prompt: NewPrompt,
+    },
+    /// A prompt that joins the turn that runs, at its next safe point. Where none runs, or the agent takes nothing into
+    /// a running turn, it is a prompt like any other. Answer: [`Sent`].
+    #[serde(rename = "agents.steer")]
+    Steer {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
+        /// The prompt.
+        prompt: NewPrompt,
+    },
+    /// The prompts that wait for an agent, in order. Answer: list of [`QueuedPrompt`].
+    #[serde(rename = "agents.queue")]
+    Queue {
+        /// Id, beginning or end of the id, or name.
+        agent: String,
     },
     /// Changes a prompt that still waits. Answer: [`Done`].
     #[serde(rename = "agents.edit_prompt")]
@@ -477,7 +514,7 @@ pub struct NewPrompt {
     pub attachments: Vec<Attachment>,
 }
 
-/// The answer to [`Call::Send`]: the prompt is kept from now on, whatever happens.
+/// The answer to [`Call::Send`] and [`Call::Steer`]: the prompt is kept from now on, whatever happens.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// The agent.
@@ -486,6 +523,9 @@ pub struct Sent {
     pub prompt: PromptId,
     /// How many prompts stand before it; none: it was delivered.
     pub waiting_behind: Option<u32>,
+    /// Whether it joins the turn that runs.
+    #[serde(default)]
+    pub joins: bool,
 }
 
 /// A new profile, as a person asks for it.

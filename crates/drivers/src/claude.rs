@@ -15,6 +15,7 @@ mod messages;
 mod options;
 mod plan;
 mod questions;
+mod steering;
 mod suggestions;
 mod system;
 mod tasks;
@@ -48,6 +49,9 @@ pub struct Claude {
     /// What Consort's approvals follow.
     permissions: PermissionMode,
     turn: Option<Turn>,
+    /// What the running turn was given and has not taken in, oldest first.
+    #[serde(default)]
+    offered: Vec<String>,
     stream: Stream,
     next_request: u64,
     /// Requests of ours that wait for an answer.
@@ -82,8 +86,16 @@ enum Request {
     Initialize,
     Servers,
     Interrupt,
-    Mode { value: String },
-    Model { value: String },
+    /// To take back what the running turn was given.
+    TakeBack {
+        key: String,
+    },
+    Mode {
+        value: String,
+    },
+    Model {
+        value: String,
+    },
 }
 
 impl Claude {
@@ -96,6 +108,7 @@ impl Claude {
             phase: Phase::Opening,
             session: Arc::default(),
             turn: None,
+            offered: Vec::new(),
             stream: Stream::default(),
             next_request: 1,
             requests: Vec::new(),
@@ -138,6 +151,13 @@ impl Claude {
     pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
         let mut out = Output::default();
         self.begin_turn(text, attachments, &mut out);
+        out
+    }
+
+    /// Gives more words to the running turn.
+    pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
+        let mut out = Output::default();
+        self.offer(key, text, attachments, &mut out);
         out
     }
 
@@ -290,6 +310,7 @@ impl Claude {
             Request::Initialize => self.initialized(outcome, out),
             Request::Servers => self.servers_set(outcome, out),
             Request::Interrupt => self.interrupted(outcome, out),
+            Request::TakeBack { key } => self.taken_back(&key, outcome, out),
             Request::Mode { value } => self.mode_set(&value, outcome, out),
             Request::Model { value } => self.model_set(&value, outcome, out),
         }

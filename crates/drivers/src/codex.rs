@@ -15,6 +15,7 @@ mod items;
 mod notices;
 mod settings;
 mod shell;
+mod steering;
 mod tools;
 mod turns;
 mod wire;
@@ -35,6 +36,7 @@ use handshake::Way;
 use items::{Item, ItemKind};
 use notices::Limits;
 use settings::{Access, Settings, Wanted};
+use steering::Offer;
 use tools::Tools;
 use turns::{Child, Message, Turn};
 use wire::{Delta, Envelope, RpcError, code, excerpt, lenient, one_line, read};
@@ -103,6 +105,9 @@ pub struct Codex {
     config_known: bool,
     model_pages: usize,
     turn: Option<Turn>,
+    /// What the running turn was given and has not taken in, oldest first.
+    #[serde(default)]
+    offered: Vec<Offer>,
     messages: Vec<Message>,
     children: Vec<Child>,
     next_request: u64,
@@ -178,7 +183,10 @@ enum Request {
         thread: String,
         calls: Vec<String>,
     },
-    Steer,
+    /// Words for the running turn, and the hub's name for them if they are a prompt.
+    Steer {
+        key: Option<String>,
+    },
     Choose(Wanted),
     /// Whatever the answer is, there is nothing to do about it.
     Ignored,
@@ -246,6 +254,7 @@ impl Codex {
             config_known: false,
             model_pages: 0,
             turn: None,
+            offered: Vec::new(),
             messages: Vec::new(),
             children: Vec::new(),
             next_request: 1,
@@ -292,6 +301,13 @@ impl Codex {
     pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
         let mut out = Output::default();
         self.begin_turn(text, attachments, &mut out);
+        out
+    }
+
+    /// Gives more words to the running turn.
+    pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
+        let mut out = Output::default();
+        self.offer(key, text, attachments, &mut out);
         out
     }
 
@@ -471,7 +487,12 @@ impl Codex {
             Request::Open { way } => self.opened(way, outcome, out),
             Request::Turn => self.turn_answered(id, outcome, out),
             Request::Interrupt => self.interrupt_answered(outcome, out),
-            Request::Steer => {
+            Request::Steer { key: Some(key) } => {
+                if outcome.is_err() {
+                    self.not_joined(&key, out);
+                }
+            }
+            Request::Steer { key: None } => {
                 if let Err(error) = outcome {
                     warn(
                         out,
@@ -518,7 +539,8 @@ impl Codex {
             return warn(out, format!("Codex sent an item in no known form: {}", excerpt(params.as_bytes())));
         };
         match item.kind {
-            // What was said to it is in the transcript already.
+            // What was said to it is in the transcript already, but for what it takes in while it works.
+            ItemKind::UserMessage if !over => self.joined(&item.client_id, out),
             ItemKind::UserMessage | ItemKind::HookPrompt => {}
             ItemKind::AgentMessage | ItemKind::Plan | ItemKind::Reasoning if !over => {
                 self.open_message(&item.id, place, out);

@@ -12,6 +12,7 @@ pub mod claude;
 pub mod codex;
 pub mod host;
 mod lines;
+pub mod sessions;
 
 use std::fmt;
 
@@ -202,6 +203,18 @@ impl Driver {
             Self::Acp(acp) => acp.prompt(text, attachments),
             Self::Codex(codex) => codex.prompt(text, attachments),
             Self::Claude(claude) => claude.prompt(text, attachments),
+        }
+    }
+
+    /// Gives more words to the running turn. What becomes of them is told by [`Signal::Joined`] or [`Signal::NotJoined`]
+    /// with the same key, once, unless the process ends first. Called for drivers that can, while a turn runs.
+    pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
+        match self {
+            Self::Acp(_) => {
+                Output { signals: vec![Signal::NotJoined { key: key.to_owned() }], ..Output::default() }
+            }
+            Self::Codex(codex) => codex.steer(key, text, attachments),
+            Self::Claude(claude) => claude.steer(key, text, attachments),
         }
     }
 

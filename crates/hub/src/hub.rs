@@ -162,6 +162,20 @@ impl Hub {
 
     /// Creates an agent and starts its process.
     pub async fn create(&self, actor: Actor, new: NewAgent) -> Result<AgentId, HubError> {
+        self.create_with(actor, new, None).await
+    }
+
+    /// Creates an agent that goes on with a session of its program's.
+    pub async fn resume(&self, new: NewAgent, session: String) -> Result<AgentId, HubError> {
+        self.create_with(Actor::Person, new, Some(session)).await
+    }
+
+    async fn create_with(
+        &self,
+        actor: Actor,
+        new: NewAgent,
+        session: Option<String>,
+    ) -> Result<AgentId, HubError> {
         self.refresh_profiles().await?;
         let profile = self.shared.profiles.find(new.profile.as_deref()).ok_or_else(|| match &new.profile {
             Some(wanted) => Refusal::NoSuchProfile { wanted: wanted.clone() },
@@ -182,6 +196,7 @@ impl Hub {
             relation: new.relation,
             permissions: new.permissions.unwrap_or(profile.default_permissions),
             worktree: None,
+            session,
             prompt: new.prompt,
             brief: new.brief,
         };
@@ -663,7 +678,7 @@ pub(crate) fn created(
     }
 }
 
-fn check_cwd(cwd: &Path) -> Result<(), Refusal> {
+pub(crate) fn check_cwd(cwd: &Path) -> Result<(), Refusal> {
     if cwd.is_absolute() && cwd.is_dir() {
         return Ok(());
     }

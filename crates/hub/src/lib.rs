@@ -17,6 +17,7 @@ mod reach;
 mod react;
 mod real_path;
 mod results;
+mod sessions;
 mod shared;
 mod task;
 pub mod team;

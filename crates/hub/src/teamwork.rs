@@ -112,6 +112,7 @@ impl Hub {
             origin: PromptOrigin::Agent { agent: parent },
             text: task_text(&spawn.task, &above),
             attachments,
+            steers: false,
             at: Timestamp::default(),
         };
         let id = AgentId::new(Uuid::now_v7());
@@ -243,6 +244,7 @@ fn message(from: AgentId, text: String) -> Prompt {
         origin: PromptOrigin::Agent { agent: from },
         text,
         attachments: vec![],
+        steers: true,
         at: Timestamp::default(),
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// How long a program may take.
-pub const LIMIT: Duration = Duration::from_secs(5);
+pub const LIMIT: Duration = Duration::from_secs(15);
 
 /// How many programs are asked at once: each may be a whole language runtime.
 static TURNS: Semaphore = Semaphore::const_new(8);
@@ -47,7 +47,7 @@ pub async fn ask(
         .spawn()
         .map_err(|error| format!("could not be started: {error}"))?;
     // Dropped last, when nothing waits for the group any more.
-    let mut group = Group { leader: child.id(), child };
+    let mut group = Group::new(child);
     match timeout(limit, group.answer()).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("did not answer `--version` within {} seconds", limit.as_secs_f32())),
@@ -55,12 +55,17 @@ pub async fn ask(
 }
 
 /// A program with everything that it started, killed when this is dropped.
-struct Group {
+pub struct Group {
     leader: Option<u32>,
     child: Child,
 }
 
 impl Group {
+    /// A program that was started as the leader of a group of its own.
+    pub fn new(child: Child) -> Self {
+        Self { leader: child.id(), child }
+    }
+
     async fn answer(&mut self) -> Result<String, String> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (stdout, stderr) = tokio::join!(read(stdout), read(stderr));

@@ -3,7 +3,7 @@
 //! This is what the daemon holds in memory per agent and what a client's replica holds, so it stays small however long
 //! the conversation grows. Status is derived from it, never stored.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub struct Agent {
     /// Prompts taken lately, so that the same prompt sent again is recognised.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub taken: VecDeque<PromptId>,
+    /// Prompts of the queue that its running turn was given and has not taken in yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<PromptId>,
     /// Messages in the queue that it was shown before their turn; whether the daemon that showed them is still the same.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shown: BTreeMap<PromptId, bool>,
@@ -141,9 +144,12 @@ pub struct Cursor {
     /// The text that is being written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<Writing>,
-    /// The tool calls of this turn.
+    /// The tool calls of this turn, and those of earlier ones that go on in the background.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<ToolCallId, ItemIndex>,
+    /// Those of them that have not ended.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub running: BTreeSet<ToolCallId>,
     /// The plan of this turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<ItemIndex>,
@@ -255,6 +261,9 @@ pub struct Prompt {
     /// Images and files that go with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// Whether it joins the turn that runs, where the agent can take it in; else it waits for its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steers: bool,
     /// When it was accepted.
     pub at: Timestamp,
 }
@@ -337,6 +346,11 @@ impl Agent {
     /// Whether a process should be there for it.
     pub fn wants_process(&self) -> bool {
         matches!(self.lifecycle, Lifecycle::Starting | Lifecycle::Ready)
+    }
+
+    /// A prompt that still waits.
+    pub fn queued(&self, id: PromptId) -> Option<&Prompt> {
+        self.queue.iter().find(|prompt| prompt.id == id)
     }
 
     /// Whether this prompt was accepted before, waiting or taken.

@@ -53,6 +53,9 @@ pub struct CreateAgent {
     /// The git worktree that was made for it.
     #[serde(default)]
     pub worktree: Option<Worktree>,
+    /// The session of its program's that it takes up.
+    #[serde(default)]
+    pub session: Option<String>,
     /// The first prompt.
     #[serde(default)]
     pub prompt: Option<Prompt>,

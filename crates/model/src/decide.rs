@@ -7,6 +7,7 @@
 mod consequences;
 mod messages;
 mod rules;
+mod steering;
 mod tasks;
 mod tools;
 
@@ -16,6 +17,7 @@ pub use messages::{
     send_message, show_messages, visible,
 };
 pub use rules::{add_rule, granted, remove_rule};
+pub use steering::{joins, steerable};
 pub use tasks::{
     AfterTurn, Running, after_turn, has_open_task, holds_slot, result_text, settle_task, stop_at_time,
     stop_task, time_is_up_at, yield_to_parent,
@@ -38,6 +40,7 @@ use crate::limits::Limits;
 use crate::policy;
 use crate::profile::DriverKind;
 use crate::relation::{Relation, TaskResult};
+use crate::session::SessionInfo;
 use crate::signal::Signal;
 use crate::state::State;
 use crate::team::{Awaited, Report};
@@ -65,6 +68,7 @@ pub fn create(
     };
     let relation = request.relation.without_result();
     check_relation(state, actor, &relation)?;
+    check_session_free(state, request)?;
     let waits = match relation.parent() {
         Some(parent) => must_queue(state, parent)?,
         None => false,
@@ -96,13 +100,14 @@ pub fn create(
         last_outcome: None,
         queue: request.prompt.clone().into_iter().collect(),
         taken: Default::default(),
+        offered: vec![],
         shown: Default::default(),
         letters: Default::default(),
         inquiries: vec![],
         waits: vec![],
         asks: vec![],
         settled: Default::default(),
-        session: None,
+        session: request.session.as_deref().map(taken_up),
         fork: None,
         worktrees: request.worktree.clone().into_iter().collect(),
         options: vec![],
@@ -114,7 +119,39 @@ pub fn create(
         team_tools: Default::default(),
         cursor: Default::default(),
     };
-    Ok(vec![Event::of(request.id, AgentEvent::Created { record: Box::new(record) })])
+    let mut writer = Writer::new(&record, at);
+    if let Some(session) = &request.session {
+        let text =
+            format!("Goes on with the session {session}; what was said in it before is not shown here.");
+        writer.notice(NoticeLevel::Info, text);
+    }
+    let notes = writer.finish().into_iter().map(|change| Event::of(request.id, change));
+    let created = Event::of(request.id, AgentEvent::Created { record: Box::new(record) });
+    Ok(std::iter::once(created).chain(notes).collect())
+}
+
+/// A session that a program kept, to be taken up by a new agent's first process.
+fn taken_up(session: &str) -> SessionInfo {
+    SessionInfo { id: session.to_owned(), resumable: true, ..SessionInfo::default() }
+}
+
+/// Two programs that go on with the same session would know nothing of each other.
+fn check_session_free(state: &State, request: &CreateAgent) -> Result<(), Refusal> {
+    let Some(wanted) = &request.session else { return Ok(()) };
+    let has = |agent: &&Agent| {
+        !agent.is_closed()
+            && agent.driver == request.driver
+            && agent.session.as_ref().is_some_and(|session| session.id == *wanted)
+    };
+    match state.agents.values().find(has) {
+        Some(agent) => {
+            let name = &agent.name;
+            let reason =
+                format!("agent `{name}` has that session; use it, or `consort fork {name}` to branch off");
+            Err(Refusal::Invalid { reason })
+        }
+        None => Ok(()),
+    }
 }
 
 /// A new agent whose conversation branches off from that of `source`, as it stands.
@@ -141,6 +178,7 @@ pub fn fork(
         relation: Relation::Primary,
         permissions: agent.permissions,
         worktree: None,
+        session: None,
         prompt,
         brief: agent.brief.clone(),
     };
@@ -359,6 +397,11 @@ pub fn edit_queued(
         let reason = "that prompt does not wait any more: it was delivered or dropped".to_owned();
         return Err(Refusal::Invalid { reason });
     };
+    if agent.offered.contains(&prompt) {
+        let reason =
+            "that prompt was given to the running turn already; it waits only to be taken in".to_owned();
+        return Err(Refusal::Invalid { reason });
+    }
     let change = match text {
         Some(text) => {
             check_not_empty(text, waiting)?;
@@ -377,9 +420,11 @@ pub fn next_delivery(agent: &Agent) -> usize {
     if messages > 0 { messages } else { agent.queue.len().min(1) }
 }
 
-/// The prompts that the next turn takes, if a turn can begin now.
+/// The prompts that the next turn takes, if a turn can begin now. What the last turn was given and has not taken in comes
+/// first: the agent may be about to begin a turn with it.
 pub fn deliverable(agent: &Agent) -> Option<Vec<Prompt>> {
-    let ready = matches!(agent.lifecycle, Lifecycle::Ready) && agent.turn.is_none();
+    let ready =
+        matches!(agent.lifecycle, Lifecycle::Ready) && agent.turn.is_none() && agent.offered.is_empty();
     let count = next_delivery(agent);
     (ready && count > 0).then(|| agent.queue.iter().take(count).cloned().collect())
 }
@@ -473,7 +518,7 @@ pub fn interrupt_team(
             agent.name
         );
         let origin = PromptOrigin::Agent { agent: id };
-        let prompt = Prompt { id: message, origin, text, attachments: vec![], at };
+        let prompt = Prompt { id: message, origin, text, attachments: vec![], steers: true, at };
         if parked(parent) || !state.has_profile(&parent.profile) {
             events.push(Event::of(parent.id, AgentEvent::PromptQueued { prompt }));
         } else {

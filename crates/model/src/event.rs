@@ -118,6 +118,21 @@ pub enum AgentEvent {
         /// Which one.
         prompt: PromptId,
     },
+    /// The running turn was given a waiting prompt, which waits until that takes it in.
+    PromptOffered {
+        /// Which one.
+        prompt: PromptId,
+    },
+    /// The running turn took in a prompt that it was given.
+    PromptJoined {
+        /// Which one.
+        prompt: PromptId,
+    },
+    /// The turn that was given a prompt did not take it in: it waits for its own turn like any other.
+    PromptReturned {
+        /// Which one.
+        prompt: PromptId,
+    },
     /// A turn began with the first `prompts` of the queue.
     TurnStarted {
         /// Which turn.

@@ -52,7 +52,7 @@ pub use profile::{
 };
 pub use program::{Login, Program, Support};
 pub use relation::{Relation, TaskResult};
-pub use session::{Choice, SessionInfo, SessionOption, SlashCommand, Usage};
+pub use session::{Choice, KeptSession, SessionInfo, SessionOption, SlashCommand, Usage};
 pub use signal::Signal;
 pub use state::State;
 pub use team::{Awaited, Brief, Letter, LetterState, Report, Wait};

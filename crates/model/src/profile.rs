@@ -56,6 +56,14 @@ impl DriverKind {
             Self::Acp | Self::Terminal => None,
         }
     }
+
+    /// Whether a running turn can be given more words. In ACP a prompt is a turn.
+    pub fn can_steer(self) -> bool {
+        match self {
+            Self::Claude | Self::Codex => true,
+            Self::Acp | Self::Native | Self::Terminal => false,
+        }
+    }
 }
 
 impl fmt::Display for DriverKind {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::Timestamp;
+
 /// The agent's own session, as far as Consort needs to know it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
@@ -23,6 +25,21 @@ pub struct SessionInfo {
     /// Whether prompts may hold whole files.
     #[serde(default)]
     pub files: bool,
+}
+
+/// A session that an agent's program keeps, Consort's or not.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct KeptSession {
+    /// The program's name for it, with which it can be taken up.
+    pub id: String,
+    /// What it is about, in one line, where the program says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The folder it worked in.
+    pub cwd: String,
+    /// When it was last used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
 }
 
 /// Something that can be chosen for the session: its mode, its model, or anything else the agent offers.

@@ -76,6 +76,16 @@ pub enum Signal {
         /// The driver's name for the ask.
         key: String,
     },
+    /// It took a prompt that it was given while its turn ran.
+    Joined {
+        /// The hub's name for the prompt.
+        key: String,
+    },
+    /// It did not take a prompt that it was given while its turn ran, and will not: the prompt waits for its own turn.
+    NotJoined {
+        /// The hub's name for the prompt.
+        key: String,
+    },
     /// It begins a turn by itself, without a prompt: work of its own in the background ended. Never within a turn.
     TurnStarted,
     /// The turn is over.

@@ -9,7 +9,7 @@ use crate::agent::{Agent, Lifecycle, PromptOrigin, TeamTools, Turn, Writing};
 use crate::ask::{Ask, SettledAsk};
 use crate::command::Refusal;
 use crate::event::{AgentEvent, Event, Stamped};
-use crate::ids::{AgentId, ProfileId, PromptId, RuleId, Timestamp};
+use crate::ids::{AgentId, ProfileId, PromptId, RuleId, Timestamp, ToolCallId};
 use crate::item::ItemBody;
 use crate::limits::Limits;
 use crate::policy::Rule;
@@ -160,6 +160,8 @@ impl Agent {
                 self.profile_revision.clone_from(profile_revision);
                 self.team_tools = TeamTools::Unknown;
                 self.lifecycle = Lifecycle::Starting;
+                self.offered.clear();
+                self.cursor.apply(change);
             }
             AgentEvent::Ready { session } => {
                 self.lifecycle = Lifecycle::Ready;
@@ -169,6 +171,7 @@ impl Agent {
             AgentEvent::Rested => {
                 self.lifecycle = Lifecycle::Resting;
                 self.turn = None;
+                self.offered.clear();
                 self.waits.clear();
             }
             AgentEvent::Failed { failure } => {
@@ -176,11 +179,13 @@ impl Agent {
                 self.crashes.push(at);
                 self.lifecycle = Lifecycle::Failed(failure.clone());
                 self.turn = None;
+                self.offered.clear();
                 self.waits.clear();
             }
             AgentEvent::Closed => {
                 self.lifecycle = Lifecycle::Closed { at };
                 self.turn = None;
+                self.offered.clear();
                 self.crashes.clear();
                 self.waits.clear();
                 self.options.clear();
@@ -204,6 +209,21 @@ impl Agent {
                 self.take(*prompt);
                 self.mark_letters(|letter| letter.prompt == *prompt, LetterState::Dropped);
             }
+            AgentEvent::PromptOffered { prompt } => self.offered.push(*prompt),
+            AgentEvent::PromptJoined { prompt } => {
+                self.take(*prompt);
+                self.mark_letters(|letter| letter.prompt == *prompt, LetterState::Delivered);
+                let turn = self.turn.as_ref().map(|turn| turn.id);
+                if let Some(inquiry) = self.inquiry(*prompt) {
+                    inquiry.turn = turn;
+                }
+            }
+            AgentEvent::PromptReturned { prompt } => {
+                self.offered.retain(|offered| offered != prompt);
+                if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.id == *prompt) {
+                    waiting.steers = false;
+                }
+            }
             AgentEvent::TurnStarted { turn, prompts } => {
                 for prompt in prompts {
                     self.take(*prompt);
@@ -219,8 +239,7 @@ impl Agent {
                     stalled: false,
                     yielded: false,
                 });
-                self.cursor.tools.clear();
-                self.cursor.plan = None;
+                self.cursor.apply(change);
             }
             AgentEvent::TurnInterrupted => {
                 if let Some(turn) = &mut self.turn {
@@ -323,6 +342,7 @@ impl Agent {
     /// Takes a prompt out of the queue and remembers it.
     fn take(&mut self, prompt: PromptId) {
         self.shown.remove(&prompt);
+        self.offered.retain(|offered| *offered != prompt);
         self.queue.retain(|waiting| waiting.id != prompt);
         self.taken.push_back(prompt);
         if self.taken.len() > REMEMBERED_PROMPTS {
@@ -348,6 +368,7 @@ impl crate::agent::Cursor {
                     }
                     ItemBody::Tool(call) => {
                         self.tools.insert(call.id.clone(), item.index);
+                        self.follow_tool(&call.id, item.done);
                     }
                     ItemBody::Plan { .. } => self.plan = Some(item.index),
                     _ => {}
@@ -359,7 +380,25 @@ impl crate::agent::Cursor {
                 }
             }
             AgentEvent::TextDone { .. } => self.writing = None,
+            AgentEvent::ItemChanged { done, body: ItemBody::Tool(call), .. } => {
+                self.follow_tool(&call.id, *done);
+            }
+            AgentEvent::TurnStarted { .. } => {
+                let running = &self.running;
+                self.tools.retain(|id, _| running.contains(id));
+                self.plan = None;
+            }
+            // Nothing of its last process goes on.
+            AgentEvent::Starting { .. } => self.running.clear(),
             _ => {}
+        }
+    }
+
+    fn follow_tool(&mut self, id: &ToolCallId, done: bool) {
+        if done {
+            self.running.remove(id);
+        } else if !self.running.contains(id) {
+            self.running.insert(id.clone());
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Writer {
     /// Whether the agent gave its task's result in this turn: its end is then as it should be.
     yielded: bool,
     asks: Vec<Ask>,
+    /// Prompts that the running turn was given and has not taken in.
+    offered: Vec<Prompt>,
     at: Timestamp,
     events: Vec<AgentEvent>,
 }
@@ -45,6 +47,7 @@ impl Writer {
             turn: agent.turn.as_ref().map(|turn| turn.id),
             yielded: agent.turn.as_ref().is_some_and(|turn| turn.yielded),
             asks: agent.asks.clone(),
+            offered: agent.offered.iter().filter_map(|id| agent.queued(*id).cloned()).collect(),
             at,
             events: Vec::new(),
         }
@@ -64,22 +67,24 @@ impl Writer {
     /// Begins a turn with these prompts, which stand in the transcript from now on.
     pub fn start_turn(&mut self, turn: TurnId, prompts: &[Prompt]) {
         self.end_text();
-        self.events.push(AgentEvent::TurnStarted {
-            turn,
-            prompts: prompts.iter().map(|prompt| prompt.id).collect(),
-        });
-        self.cursor.tools.clear();
-        self.cursor.plan = None;
+        let prompts_taken = prompts.iter().map(|prompt| prompt.id).collect();
+        self.push(AgentEvent::TurnStarted { turn, prompts: prompts_taken });
         self.turn = Some(turn);
         for prompt in prompts {
-            let body = ItemBody::User {
-                prompt: prompt.id,
-                origin: prompt.origin,
-                text: prompt.text.clone(),
-                attachments: prompt.attachments.clone(),
-            };
-            self.add(body, true, None);
+            self.add(prompt_body(prompt), true, None);
         }
+    }
+
+    /// Gives a waiting prompt to the running turn.
+    pub fn offer(&mut self, prompt: &Prompt) {
+        self.push(AgentEvent::PromptOffered { prompt: prompt.id });
+        self.offered.push(prompt.clone());
+    }
+
+    /// The prompt that was offered under this name, offered no more.
+    fn take_offered(&mut self, key: &str) -> Option<Prompt> {
+        let index = self.offered.iter().position(|prompt| prompt.id.to_string() == key)?;
+        Some(self.offered.remove(index))
     }
 
     /// Takes in what the agent said. `fresh` makes ids; `settled` tells which asks were answered at once.
@@ -126,6 +131,18 @@ impl Writer {
             Signal::AskWithdrawn { key } => {
                 if let Some(ask) = self.asks.iter().find(|ask| ask.key == key).cloned() {
                     self.settle(&ask, None, SettledBy::Cancelled);
+                }
+            }
+            Signal::Joined { key } => {
+                if let Some(prompt) = self.take_offered(&key) {
+                    self.end_text();
+                    self.push(AgentEvent::PromptJoined { prompt: prompt.id });
+                    self.add(prompt_body(&prompt), true, None);
+                }
+            }
+            Signal::NotJoined { key } => {
+                if let Some(prompt) = self.take_offered(&key) {
+                    self.push(AgentEvent::PromptReturned { prompt: prompt.id });
                 }
             }
             Signal::TurnStarted => {
@@ -237,6 +254,15 @@ impl Writer {
     }
 }
 
+fn prompt_body(prompt: &Prompt) -> ItemBody {
+    ItemBody::User {
+        prompt: prompt.id,
+        origin: prompt.origin,
+        text: prompt.text.clone(),
+        attachments: prompt.attachments.clone(),
+    }
+}
+
 fn ask_body(ask: &Ask, settlement: Option<Settlement>) -> ItemBody {
     ItemBody::Ask { ask: ask.id, title: ask.title.clone(), body: ask.body.clone(), settlement }
 }
@@ -245,7 +271,7 @@ fn ask_body(ask: &Ask, settlement: Option<Settlement>) -> ItemBody {
 mod tests {
     use super::*;
     use crate::ask::GrantScope;
-    use crate::decide::testing::{agent, tool, uuid};
+    use crate::decide::testing::{agent, prompt, tool, uuid};
     use crate::item::{ToolKind, ToolStatus};
 
     fn text(text: &str) -> Signal {
@@ -366,6 +392,74 @@ mod tests {
         }
         assert!(after.asks.is_empty());
         assert_eq!(after.cursor.items, 1);
+    }
+
+    #[test]
+    fn a_tool_that_outlives_its_turn_stays_one_item() {
+        let mut call = tool(ToolKind::Execute, "make serve");
+        call.status = ToolStatus::Running;
+        let mut ended = call.clone();
+        ended.status = ToolStatus::Completed;
+        let over = || Signal::TurnEnded(TurnOutcome::Completed);
+        let signals = [
+            Signal::TurnStarted,
+            Signal::Tool { call, within: None },
+            over(),
+            Signal::TurnStarted,
+            text("Meanwhile."),
+            Signal::Tool { call: ended.clone(), within: None },
+            over(),
+            Signal::TurnStarted,
+            Signal::Tool { call: ended, within: None },
+        ];
+        for size in 1..signals.len() {
+            let items = items(&signals, size);
+            let shown: Vec<(bool, bool)> =
+                items.iter().map(|item| (matches!(item.body, ItemBody::Tool(_)), item.done)).collect();
+            // One that is called anew after its end is another one.
+            assert_eq!(shown, [(true, true), (false, true), (true, true)], "in batches of {size}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_that_joins_a_turn_stands_where_it_was_taken_in() {
+        let mut subject = agent(1);
+        let prompts = [prompt(60, "also the tests"), prompt(61, "and the docs")];
+        subject.queue.extend(prompts.clone());
+        let mut apply = |act: &mut dyn FnMut(&mut Writer)| {
+            let mut writer = Writer::new(&subject, Timestamp(5));
+            act(&mut writer);
+            let events = writer.finish();
+            events.iter().for_each(|event| subject.apply(event, Timestamp(5)));
+            events
+        };
+        apply(&mut |writer| {
+            writer.signal(Signal::TurnStarted, &[], &mut || uuid(50));
+            prompts.iter().for_each(|prompt| writer.offer(prompt));
+        });
+        let key = |n: usize| prompts[n].id.to_string();
+        let joined = apply(&mut |writer| {
+            writer.signal(text("a"), &[], &mut || uuid(51));
+            writer.signal(Signal::Joined { key: key(0) }, &[], &mut || uuid(52));
+            // Said twice, and of a prompt that nobody gave.
+            writer.signal(Signal::Joined { key: key(0) }, &[], &mut || uuid(53));
+            writer.signal(Signal::NotJoined { key: "x".into() }, &[], &mut || uuid(54));
+            writer.signal(text("b"), &[], &mut || uuid(55));
+        });
+        let bodies: Vec<String> = joined
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::ItemAdded { item } => Some(match &item.body {
+                    ItemBody::User { text, .. } | ItemBody::Text { text } => text.clone(),
+                    other => format!("{other:?}"),
+                }),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(bodies, ["a", "also the tests", "b"]);
+        apply(&mut |writer| writer.signal(Signal::NotJoined { key: key(1) }, &[], &mut || uuid(56)));
+        assert_eq!((subject.queue.len(), subject.offered.len(), subject.queue[0].steers), (1, 0, false));
+        assert!(subject.taken.contains(&prompts[0].id));
     }
 
     #[test]

@@ -40,6 +40,12 @@ pub enum Support {
 
 use Support::{But, Lacks, Later, Untested, Works};
 
+/// Why an ACP agent is not steered.
+const NO_STEERING: &str = "a prompt is a turn in ACP, so it waits";
+
+/// Why a command in the background is tried with two CLIs only.
+const NOT_SCRIPTED: &str = "the scripts start one only in the ways of Claude Code and Codex";
+
 const ALL: [Support; 5] = [Works; 5];
 
 /// All scenarios, in the order in which they are run on one agent.
@@ -76,7 +82,7 @@ pub const SCENARIOS: &[Scenario] = &[
         support: [
             Works,
             But("the plan comes as text, without an approval"),
-            Untested("it asks about a plan file, which the scripted model does not write"),
+            But("as the file that it wrote it to"),
             Lacks("offers its model no tool to present one"),
             Works,
         ],
@@ -103,7 +109,32 @@ pub const SCENARIOS: &[Scenario] = &[
         support: [Works, Works, But("without its thinking and its context"), Works, Works],
     },
     Scenario { name: "mcp-tool", about: "Calls a tool of an MCP server of Consort's", support: ALL },
+    Scenario {
+        name: "steer",
+        about: "Takes a prompt into the turn that runs",
+        support: [Works, Works, Lacks(NO_STEERING), Lacks(NO_STEERING), Lacks(NO_STEERING)],
+    },
+    Scenario {
+        name: "background",
+        about: "A command goes on after the turn, and is shown to",
+        support: [Works, Works, Untested(NOT_SCRIPTED), Untested(NOT_SCRIPTED), Untested(NOT_SCRIPTED)],
+    },
+    Scenario {
+        name: "sessions",
+        about: "Lists its earlier sessions, and takes one up as a new agent",
+        support: [Works, Works, Lacks("lists none over ACP"), Works, Works],
+    },
     Scenario { name: "api-error", about: "Says why its model failed, and goes on", support: ALL },
+    Scenario {
+        name: "retry",
+        about: "Tries again while its model's server fails, and then answers",
+        support: [Works, Works, But("in silence"), But("in silence"), But("in silence")],
+    },
+    Scenario {
+        name: "retries-end",
+        about: "Says why once it has tried often enough",
+        support: [Works, Works, Works, Lacks("tries again for ever; an interrupt ends it"), Works],
+    },
     Scenario { name: "interrupt-streaming", about: "Stops while it answers", support: ALL },
     Scenario {
         name: "interrupt-tool",

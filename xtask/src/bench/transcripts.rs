@@ -46,6 +46,7 @@ pub fn agent(name: &str) -> Agent {
         last_outcome: None,
         queue: Default::default(),
         taken: Default::default(),
+        offered: vec![],
         shown: Default::default(),
         letters: Default::default(),
         inquiries: vec![],

@@ -128,6 +128,7 @@ pub fn prompt(text: &str) -> Prompt {
         origin: PromptOrigin::Person,
         text: text.to_owned(),
         attachments: vec![],
+        steers: false,
         at: Timestamp::default(),
     }
 }

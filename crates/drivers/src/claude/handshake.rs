@@ -27,6 +27,8 @@ impl Claude {
             "--include-partial-messages",
             "--permission-prompt-tool",
             "stdio",
+            // Says when a message that was sent in the middle of a turn is taken in.
+            "--replay-user-messages",
         ]
         .map(str::to_owned)
         .into();

@@ -296,6 +296,9 @@ impl Claude {
     /// What the model was told: results of tools. Words are ours or the program's own, and are passed over.
     pub(super) fn user(&mut self, line: &Line<'_>, out: &mut Output) {
         if line.replay.is_some_and(|replay| replay.get() == "true") {
+            if let Some(key) = &line.uuid {
+                self.joined(key, out);
+            }
             return;
         }
         let Some((_, blocks)) = read_message(line, out) else { return };

@@ -25,7 +25,7 @@ pub struct Turn {
     /// Whether the agent has begun it.
     begun: bool,
     /// Whether it was told to stop.
-    interrupted: bool,
+    pub(super) interrupted: bool,
     /// How another turn ended that may have taken in this one's prompt.
     merged: Option<TurnOutcome>,
 }
@@ -63,20 +63,16 @@ impl Claude {
         if self.phase != Phase::Open || self.turn.is_some() {
             return warn(out, "A prompt came at a time when the agent takes none, and was not sent.");
         }
-        // A slash command is only one as plain text.
-        let content = if attachments.is_empty() { json!(text) } else { blocks(text, attachments, out) };
         self.turn = Some(Turn::default());
-        out.frames.push(wire::line(&json!({
-            "type": "user",
-            "session_id": "",
-            "message": {"role": "user", "content": content},
-            "parent_tool_use_id": null,
-        })));
+        let message = user_message(text, attachments, out);
+        out.frames.push(wire::line(&message));
     }
 
     pub(super) fn stop_turn(&mut self, out: &mut Output) {
         let Some(turn) = &mut self.turn else { return };
         turn.interrupted = true;
+        // The agent would begin a turn with what it has not taken in yet.
+        self.take_back(out);
         self.send(Request::Interrupt, json!({"subtype": "interrupt"}), out);
         self.cancel_asks(out);
     }
@@ -96,6 +92,7 @@ impl Claude {
             None if self.phase == Phase::Open => {
                 self.turn = Some(Turn { own: true, begun: true, ..Turn::default() });
                 out.signals.push(Signal::TurnStarted);
+                self.joined_by_turn(out);
             }
             None => {}
         }
@@ -106,6 +103,8 @@ impl Claude {
         let outcome = match &self.turn {
             Some(Turn { merged: Some(outcome), .. }) => outcome.clone(),
             Some(Turn { own: true, .. }) => TurnOutcome::Completed,
+            // It may not have seen what it was given last.
+            None => return self.take_back(out),
             // Said about the turn before this one.
             _ => return,
         };
@@ -190,6 +189,7 @@ impl Claude {
         self.phase = Phase::Over;
         self.turn = None;
         self.stream = Stream::default();
+        self.offered.clear();
         self.requests.clear();
         self.asks.clear();
         self.tasks.clear();
@@ -266,6 +266,18 @@ impl Ended<'_> {
         let said = said.trim_end_matches('.');
         (!said.is_empty()).then(|| said.to_owned())
     }
+}
+
+/// A message of a person, or of another agent.
+pub(super) fn user_message(text: &str, attachments: &[Attachment], out: &mut Output) -> Value {
+    // A slash command is only one as plain text.
+    let content = if attachments.is_empty() { json!(text) } else { blocks(text, attachments, out) };
+    json!({
+        "type": "user",
+        "session_id": "",
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": null,
+    })
 }
 
 fn blocks(text: &str, attachments: &[Attachment], out: &mut Output) -> Value {

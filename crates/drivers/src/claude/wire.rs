@@ -32,6 +32,8 @@ pub struct Line<'a> {
     pub parent_tool_use_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub uuid: Option<Text<'a>>,
     #[serde(borrow, default, rename = "isReplay")]
     pub replay: Option<&'a RawValue>,
 }

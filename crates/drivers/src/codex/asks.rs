@@ -485,7 +485,7 @@ impl Codex {
         };
         // An approval has no place for a reason, so the words go first, to be read with the denial.
         if let Some(words) = words.map(str::trim).filter(|words| !words.is_empty())
-            && !self.steer(place, words, out)
+            && !self.add_words(place, words, out)
         {
             out.follow_up = Some(words.to_owned());
         }

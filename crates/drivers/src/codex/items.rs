@@ -63,6 +63,9 @@ pub struct Item {
     pub kind: ItemKind,
     #[serde(deserialize_with = "lenient")]
     pub id: String,
+    /// What a message is called by who sent it.
+    #[serde(deserialize_with = "lenient")]
+    pub client_id: String,
     #[serde(deserialize_with = "lenient")]
     pub status: ItemStatus,
     #[serde(deserialize_with = "lenient")]

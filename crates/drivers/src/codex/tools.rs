@@ -40,6 +40,9 @@ pub struct OpenCall {
     /// Whether it only waits for a sub-agent that it started.
     #[serde(default)]
     pub parent: bool,
+    /// Whether its turn is over and it goes on.
+    #[serde(default)]
+    pub background: bool,
 }
 
 impl Tools {
@@ -53,17 +56,20 @@ impl Tools {
         calls().find(|open| open.call.input == *arguments).or_else(|| calls().next_back())
     }
 
-    /// The processes that still run, each with its thread.
+    /// The processes of this turn that still run, each with its thread.
     pub fn processes(&self) -> impl Iterator<Item = (&Place, &str)> {
-        self.open.iter().filter_map(|open| Some((&open.place, open.process.as_deref()?)))
+        self.of_turn().filter_map(|open| Some((&open.place, open.process.as_deref()?)))
     }
 
-    /// The agent's own commands whose process was not told.
-    pub fn commands_of_unknown_process(&self) -> impl Iterator<Item = &str> {
-        let unknown = |open: &&OpenCall| {
-            open.place == Place::Main && open.process.is_none() && open.call.tool == ToolKind::Execute
-        };
-        self.open.iter().filter(unknown).map(|open| open.call.id.as_str())
+    /// The commands of this turn whose process was not told, each with its thread.
+    pub fn commands_of_unknown_process(&self) -> impl Iterator<Item = (&Place, &str)> {
+        let unknown = |open: &&OpenCall| open.process.is_none() && open.call.tool == ToolKind::Execute;
+        self.of_turn().filter(unknown).map(|open| (&open.place, open.call.id.as_str()))
+    }
+
+    /// What the running turn called.
+    fn of_turn(&self) -> impl Iterator<Item = &OpenCall> {
+        self.open.iter().filter(|open| !open.background)
     }
 
     pub fn clear(&mut self) {
@@ -106,7 +112,8 @@ impl Codex {
         let call = Arc::new(call);
         self.tell_tool(&call, &place, out);
         let server = (item.kind == ItemKind::McpToolCall).then(|| item.server.clone());
-        self.tools.put(OpenCall { call, place, process: item.process_id.clone(), server, parent: false });
+        let process = item.process_id.clone();
+        self.tools.put(OpenCall { call, place, process, server, parent: false, background: false });
     }
 
     /// A tool call ended. Its sub-agent, if it started one, goes on within it.
@@ -139,7 +146,8 @@ impl Codex {
         let call = Arc::new(call);
         self.tell_tool(&call, &place, out);
         if adopted {
-            self.tools.put(OpenCall { call, place, process: None, server: None, parent: true });
+            let (process, server) = (None, None);
+            self.tools.put(OpenCall { call, place, process, server, parent: true, background: false });
         }
     }
 
@@ -176,24 +184,22 @@ impl Codex {
         }
     }
 
-    /// The turn of this thread is over: nothing of it stays open. What is known to go on is not called failed.
+    /// A turn is over: nothing of it stays open, but for what goes on in the background.
     pub(super) fn end_tools(&mut self, of: Ended<'_>, out: &mut Output) {
         for mut open in std::mem::take(&mut self.tools.open) {
-            let affected = match of {
-                Ended::Everything { .. } => true,
-                Ended::Thread(place) => open.place == *place,
+            // What a sub-agent does goes on with the call that started it, and a command that the turn did not wait for.
+            let lasts = open.parent || open.place != Place::Main || open.call.tool == ToolKind::Execute;
+            let stays = match of {
+                Ended::Process => false,
+                Ended::Turn { cleanly } => open.background || (cleanly && lasts),
+                Ended::Thread(place) => open.place != *place,
             };
-            if !affected {
+            if stays {
+                open.background |= matches!(of, Ended::Turn { .. });
                 self.tools.open.push(open);
                 continue;
             }
-            let goes_on = matches!(of, Ended::Everything { cleanly: true })
-                && (open.parent || (open.process.is_some() && open.call.tool == ToolKind::Execute));
-            let call = Arc::make_mut(&mut open.call);
-            call.status = if goes_on { ToolStatus::Completed } else { ToolStatus::Failed };
-            if goes_on {
-                items::grow(&mut call.output, "[it goes on in the background]\n");
-            }
+            Arc::make_mut(&mut open.call).status = ToolStatus::Failed;
             self.tools.remember_cut(&open.call.id);
             self.tell_tool(&open.call, &open.place, out);
         }
@@ -207,8 +213,13 @@ impl Codex {
 /// Whose calls end.
 #[derive(Clone, Copy)]
 pub enum Ended<'a> {
-    /// All: the agent's turn or its process is over.
-    Everything { cleanly: bool },
+    /// All: the process is over.
+    Process,
+    /// Those of the agent's turn.
+    Turn {
+        /// Whether it ended by itself and well.
+        cleanly: bool,
+    },
     /// Those of one sub-agent.
     Thread(&'a Place),
 }

@@ -27,10 +27,10 @@ pub struct Turn {
     request: u64,
     /// The app server's name for it, once that is known.
     id: Option<String>,
-    /// Whether the app server said that it began; before that it cannot be interrupted.
-    begun: bool,
+    /// Whether the app server said that it began; before that it can neither be interrupted nor steered.
+    pub(super) begun: bool,
     /// Whether it was told to stop.
-    interrupted: bool,
+    pub(super) interrupted: bool,
 }
 
 /// A message or thought that is being written.
@@ -131,16 +131,8 @@ impl Codex {
         self.turn = Some(Turn { request, id: None, begun: false, interrupted: false });
     }
 
-    /// Gives more words to a running turn.
-    pub(super) fn steer(&mut self, place: &Place, text: &str, out: &mut Output) -> bool {
-        let Some((thread, turn)) = self.running(place) else { return false };
-        let params = json!({"threadId": thread, "expectedTurnId": turn, "input": input(text, &[])});
-        self.send(Request::Steer, "turn/steer", params, out);
-        true
-    }
-
     /// The thread of a place and the turn that runs there.
-    fn running(&self, place: &Place) -> Option<(String, String)> {
+    pub(super) fn running(&self, place: &Place) -> Option<(String, String)> {
         match place {
             Place::Main => Some((self.thread.clone()?, self.turn.as_ref()?.id.clone()?)),
             Place::Child { thread, .. } => {
@@ -165,17 +157,17 @@ impl Codex {
         let children =
             self.children.iter().filter_map(|child| Some((child.thread.clone(), child.turn.clone()?)));
         let turns: Vec<(String, String)> = main.into_iter().chain(children).collect();
-        let commands: Vec<(String, String)> = self
-            .tools
-            .processes()
-            .filter_map(|(place, process)| {
-                let thread = match place {
-                    Place::Main => self.thread.clone()?,
-                    Place::Child { thread, .. } => thread.clone(),
-                };
-                Some((thread, process.to_owned()))
-            })
-            .collect();
+        let thread_of = |place: &Place| match place {
+            Place::Main => self.thread.clone(),
+            Place::Child { thread, .. } => Some(thread.clone()),
+        };
+        let named = |(place, name): (&Place, &str)| Some((thread_of(place)?, name.to_owned()));
+        let commands: Vec<(String, String)> = self.tools.processes().filter_map(named).collect();
+        // The process of a command that had to be approved is not told with its beginning.
+        let mut unknown = std::collections::BTreeMap::<String, Vec<String>>::new();
+        for (thread, call) in self.tools.commands_of_unknown_process().filter_map(named) {
+            unknown.entry(thread).or_default().push(call);
+        }
         for (index, (thread, turn)) in turns.into_iter().enumerate() {
             let request = if index == 0 { Request::Interrupt } else { Request::Ignored };
             self.send(request, "turn/interrupt", json!({"threadId": thread, "turnId": turn}), out);
@@ -183,14 +175,9 @@ impl Codex {
         for (thread, process) in commands {
             self.end_command(&thread, &process, out);
         }
-        // The process of a command that had to be approved is not told with its beginning.
-        if let Some(thread) = self.thread.clone() {
-            let calls: Vec<String> = self.tools.commands_of_unknown_process().map(str::to_owned).collect();
-            if !calls.is_empty() {
-                let params = json!({"threadId": thread});
-                let request = Request::Running { thread, calls };
-                self.send(request, "thread/backgroundTerminals/list", params, out);
-            }
+        for (thread, calls) in unknown {
+            let params = json!({"threadId": thread});
+            self.send(Request::Running { thread, calls }, "thread/backgroundTerminals/list", params, out);
         }
     }
 
@@ -274,6 +261,8 @@ impl Codex {
                 let first = !std::mem::replace(&mut turn.begun, true);
                 if first && turn.interrupted {
                     self.send_interrupt(out);
+                } else if first {
+                    self.send_offered(out);
                 }
             }
             Some(Place::Child { thread, .. }) => {
@@ -344,8 +333,9 @@ impl Codex {
             self.messages.clear();
             out.signals.push(Signal::MessageEnd);
         }
-        self.end_tools(Ended::Everything { cleanly: outcome == TurnOutcome::Completed }, out);
+        self.end_tools(Ended::Turn { cleanly: outcome == TurnOutcome::Completed }, out);
         self.withdraw_asks(out);
+        self.none_joined(out);
         out.signals.push(Signal::TurnEnded(outcome));
     }
 
@@ -485,10 +475,11 @@ impl Codex {
 
     /// The process ended: unfinished tool calls have failed. The turn itself is ended by the hub, which knows why.
     pub(super) fn give_up(&mut self, out: &mut Output) {
-        self.end_tools(Ended::Everything { cleanly: false }, out);
+        self.end_tools(Ended::Process, out);
         self.phase = Phase::Over;
         self.turn = None;
         self.messages.clear();
+        self.offered.clear();
         self.requests.clear();
         self.asks.clear();
         self.children.clear();
@@ -540,7 +531,7 @@ fn slash_command(text: &str, thread: &str) -> Option<(&'static str, Value)> {
 }
 
 /// A prompt in the app server's form. It takes no files, so their text goes with the words.
-fn input(text: &str, attachments: &[Attachment]) -> Vec<Value> {
+pub(super) fn input(text: &str, attachments: &[Attachment]) -> Vec<Value> {
     let words = |text: &str| json!({"type": "text", "text": text, "text_elements": []});
     let mut input = Vec::new();
     if !text.is_empty() || attachments.is_empty() {

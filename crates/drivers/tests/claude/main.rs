@@ -10,6 +10,7 @@ mod options;
 #[path = "../recorded/frames.rs"]
 mod recorded;
 mod scene;
+mod steering;
 mod support;
 mod system;
 mod transcripts;

@@ -69,9 +69,33 @@ fn an_interrupt_stops_sub_agents_too() {
 }
 
 #[test]
+fn an_interrupt_ends_a_sub_agents_command_that_had_to_be_approved() {
+    let mut talk = with_child();
+    let item = json!({"type": "commandExecution", "id": "c", "command": "sleep 9", "processId": null, "status": "inProgress"});
+    talk.tells("item/started", json!({"threadId": "k", "item": item}));
+    let out = talk.driver.interrupt();
+    talk.note(out);
+    assert_eq!(*talk.sent("thread/backgroundTerminals/list"), json!({"threadId": "k"}));
+    let running = json!({"data": [{"itemId": "c", "processId": "77", "command": "sleep 9"}]});
+    talk.replies("thread/backgroundTerminals/list", running);
+    assert_eq!(
+        *talk.sent("thread/backgroundTerminals/terminate"),
+        json!({"threadId": "k", "processId": "77"})
+    );
+}
+
+#[test]
 fn a_sub_agent_that_outlives_the_turn_has_not_failed() {
     let mut talk = with_child();
-    assert_eq!(tool(&talk.ends("completed")).status, ToolStatus::Completed);
+    let item =
+        |status: &str| json!({"type": "commandExecution", "id": "c", "command": "ls", "status": status});
+    talk.tells("item/started", json!({"threadId": "k", "item": item("inProgress")}));
+    assert_eq!(talk.ends("completed").signals, [Signal::TurnEnded(TurnOutcome::Completed)]);
+    let out = talk.tells("item/completed", json!({"threadId": "k", "item": item("completed")}));
+    assert_eq!(tool(&out).status, ToolStatus::Completed);
+    let ends = json!({"threadId": "k", "turn": {"id": "v", "status": "completed"}});
+    let out = talk.tells("turn/completed", ends);
+    assert_eq!((tool(&out).id.as_str(), tool(&out).status), ("spawn", ToolStatus::Completed));
     let mut talk = with_child();
     assert_eq!(tool(&talk.ends("interrupted")).status, ToolStatus::Failed);
 }

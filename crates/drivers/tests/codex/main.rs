@@ -11,6 +11,7 @@ mod notices;
 mod recorded;
 mod reload;
 mod settings;
+mod steering;
 mod support;
 mod transcripts;
 mod turns;

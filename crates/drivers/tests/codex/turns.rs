@@ -211,16 +211,37 @@ fn an_interrupt_of_nothing_ends_the_turn() {
 }
 
 #[test]
-fn what_goes_on_in_the_background_has_not_failed() {
+fn a_command_that_outlives_its_turn_goes_on_and_ends_in_its_own_time() {
+    for process in [json!("1"), json!(null)] {
+        let mut talk = Talk::working();
+        let serve = |status: &str| {
+            json!({"type": "commandExecution", "id": "c", "command": "serve", "processId": process, "status": status,
+                "aggregatedOutput": "on port 80\n"})
+        };
+        talk.item("started", serve("inProgress"));
+        assert_eq!(talk.ends("completed").signals, [Signal::TurnEnded(TurnOutcome::Completed)]);
+        // Whoever stops a later turn does not mean it.
+        talk.prompt("next");
+        talk.begins();
+        let before = talk.sent.len();
+        let out = talk.driver.interrupt();
+        talk.note(out);
+        assert_eq!(talk.sent.len(), before + 1, "{:?}", talk.sent);
+        assert_eq!(talk.ends("interrupted").signals, [Signal::TurnEnded(TurnOutcome::Interrupted)]);
+        let piece = json!({"itemId": "c", "delta": "GET /\n"});
+        assert_eq!(tool(&talk.tells("item/commandExecution/outputDelta", piece)).status, ToolStatus::Running);
+        assert_eq!(tool(&talk.item("completed", serve("completed"))).status, ToolStatus::Completed);
+    }
+}
+
+#[test]
+fn what_goes_on_in_the_background_ends_with_the_process() {
     let mut talk = Talk::working();
-    talk.item(
-        "started",
-        json!({"type": "commandExecution", "id": "c", "command": "serve", "processId": "1",
-        "status": "inProgress"}),
-    );
-    let out = talk.ends("completed");
-    assert_eq!(tool(&out).status, ToolStatus::Completed);
-    assert!(tool(&out).output.contains("goes on"));
+    let serve = json!({"type": "commandExecution", "id": "c", "command": "serve", "status": "inProgress"});
+    talk.item("started", serve);
+    talk.ends("completed");
+    let out = talk.driver.ended();
+    assert_eq!(tool(&talk.note(out)).status, ToolStatus::Failed);
 }
 
 #[test]

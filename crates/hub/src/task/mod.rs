@@ -10,6 +10,7 @@
 mod care;
 mod end;
 mod start;
+mod steer;
 
 pub use end::stop_runner;
 
@@ -369,7 +370,7 @@ impl Process {
                 let text = prompt_text(state, &prompts);
                 Some((prompts, text))
             });
-            let Some((prompts, text)) = ready else { return Ok(()) };
+            let Some((prompts, text)) = ready else { return self.steer().await };
             let attachments: Vec<_> = prompts.iter().flat_map(|prompt| prompt.attachments.clone()).collect();
             let mut driver = self.driver.clone();
             let Output { signals, frames, calls, .. } = driver.prompt(&text, &attachments);
@@ -742,12 +743,19 @@ fn of(id: AgentId, changes: Vec<AgentEvent>) -> Vec<Event> {
 /// A prompt of words that a person gave with an answer.
 fn said_by_person(text: &str, at: Timestamp) -> Prompt {
     let id = PromptId::new(Uuid::now_v7());
-    Prompt { id, origin: PromptOrigin::Person, text: text.to_owned(), attachments: vec![], at }
+    Prompt { id, origin: PromptOrigin::Person, text: text.to_owned(), attachments: vec![], steers: false, at }
 }
 
 /// Whether the next turn may begin after this.
 fn frees(event: &Event) -> bool {
-    matches!(event, Event::Agent { change: AgentEvent::TurnEnded { .. } | AgentEvent::Ready { .. }, .. })
+    let Event::Agent { change, .. } = event else { return false };
+    matches!(
+        change,
+        AgentEvent::TurnEnded { .. }
+            | AgentEvent::Ready { .. }
+            | AgentEvent::PromptJoined { .. }
+            | AgentEvent::PromptReturned { .. }
+    )
 }
 
 fn change(decide: &Decide, link: LinkChange) -> Change {

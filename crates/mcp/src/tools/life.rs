@@ -90,6 +90,7 @@ async fn create_agent(call: Call, arguments: CreateAgent) -> Outcome {
         origin: PromptOrigin::Agent { agent: call.caller },
         text,
         attachments: vec![],
+        steers: false,
         at: Timestamp::default(),
     });
     let new = NewAgent {

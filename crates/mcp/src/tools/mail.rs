@@ -1,5 +1,5 @@
 //! Messages from one agent to others. A message is a prompt with an agent as its author: it wakes an idle agent, and a
-//! working one gets it when its turn is over, marked as coming from an agent. Who may write to whom and how often is decided
+//! working one gets it at its next safe point, marked as coming from an agent. Who may write to whom and how often is decided
 //! behind `consort_hub::teamwork`.
 
 use consort_hub::teamwork::{AN_AGENT, SentMessage};
@@ -17,7 +17,7 @@ pub fn tools() -> [TeamTool; 3] {
             "send_message",
             Effect::Adds,
             "Sends a message to one agent. An idle agent is woken and answers in its own time; a working one gets the message \
-             when its turn is over. Returns at once with whether it was delivered or waits; an answer, if any, comes to you \
+             at its next safe point. Returns at once with whether it was delivered or waits; an answer, if any, comes to you \
              as a message later, so end your turn instead of waiting. Use it to hand over work or tell what you found; use \
              ask_agent if you need the answer now. Do not send thanks or other messages that need no answer.",
             send_message,

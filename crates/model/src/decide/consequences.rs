@@ -309,7 +309,7 @@ impl<'a> After<'a> {
         let ended_now = self.state.agents.get(&id).is_some_and(Agent::wants_process);
         let starting = (startable && !ended_now).then(|| start(self.state, agent, &agent.profile));
         let origin = PromptOrigin::Agent { agent: from };
-        let prompt = Prompt { id: prompt, origin, text, attachments: vec![], at };
+        let prompt = Prompt { id: prompt, origin, text, attachments: vec![], steers: true, at };
         self.push_change(id, AgentEvent::PromptQueued { prompt });
         if let Some(starting) = starting {
             self.push_change(id, starting);
@@ -332,6 +332,7 @@ impl<'a> After<'a> {
                 origin: PromptOrigin::Consort,
                 text: tasks::REMINDER.to_owned(),
                 attachments: vec![],
+                steers: false,
                 at: self.at,
             };
             self.push_change(id, AgentEvent::TaskReminded);
@@ -394,7 +395,8 @@ impl<'a> After<'a> {
     fn settled(&mut self, id: AgentId, ask: AskId) {
         let Some(parent) = self.agent(id).and_then(|agent| agent.relation.parent()) else { return };
         let prompt = PromptId::new(ask.uuid());
-        if self.agent(parent).is_some_and(|parent| parent.queue.iter().any(|queued| queued.id == prompt)) {
+        let waits = |parent: &Agent| parent.queued(prompt).is_some() && !parent.offered.contains(&prompt);
+        if self.agent(parent).is_some_and(waits) {
             self.push_change(parent, AgentEvent::PromptDropped { prompt });
         }
     }

@@ -62,7 +62,8 @@ pub fn send_message(
     }
     check_rate(&state.limits, sender, recipient, at)?;
     super::check_recipient(state, recipient, message)?;
-    Ok(queue(state, recipient, message.clone()))
+    // One that works gets it at its next safe point.
+    Ok(queue(state, recipient, Prompt { steers: true, ..message.clone() }))
 }
 
 /// Refuses what looks like two agents that cannot stop answering each other.
@@ -172,7 +173,7 @@ pub fn hand_out(state: &State, id: AgentId, wait: WaitId) -> Result<Vec<Event>, 
                 }
                 // A message about it that still waits is shown with this and need not come again.
                 let message = PromptId::new(other.id.uuid());
-                if theirs && agent.queue.iter().any(|waiting| waiting.id == message) {
+                if theirs && agent.queued(message).is_some() && !agent.offered.contains(&message) {
                     shown.push(message);
                 }
             }
@@ -218,6 +219,8 @@ pub fn show_messages(state: &State, id: AgentId) -> Result<(Vec<Prompt>, Vec<Eve
         .queue
         .iter()
         .filter(|prompt| matches!(prompt.origin, PromptOrigin::Agent { .. }) && prompt.attachments.is_empty())
+        // The running turn has these already, or is about to.
+        .filter(|prompt| !agent.offered.contains(&prompt.id))
         .cloned()
         .collect();
     let prompts: Vec<PromptId> = waiting.iter().map(|prompt| prompt.id).collect();

@@ -46,6 +46,7 @@ pub fn request(n: u128, relation: Relation) -> CreateAgent {
         relation,
         permissions: PermissionMode::Default,
         worktree: None,
+        session: None,
         prompt: None,
         brief: Default::default(),
     }
@@ -91,7 +92,14 @@ pub fn sub_agent_of(parent: AgentId) -> Relation {
 
 pub fn prompt(n: u128, text: &str) -> Prompt {
     let origin = PromptOrigin::Person;
-    Prompt { id: PromptId::new(uuid(n)), origin, text: text.into(), attachments: vec![], at: Timestamp(0) }
+    Prompt {
+        id: PromptId::new(uuid(n)),
+        origin,
+        text: text.into(),
+        attachments: vec![],
+        steers: false,
+        at: Timestamp(0),
+    }
 }
 
 pub fn message(n: u128, from: AgentId) -> Prompt {

@@ -8,6 +8,7 @@ mod messages;
 mod profiles;
 mod prompts;
 mod slots;
+mod steering;
 mod stopping;
 mod tasks;
 mod waits;

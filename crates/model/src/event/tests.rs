@@ -116,6 +116,7 @@ fn full_agent() -> Agent {
     };
     agent.waits = vec![wait()];
     agent.shown.insert(PromptId::new(uuid(50)), true);
+    agent.offered.push(PromptId::new(uuid(51)));
     let (from, at) = (id(2), Timestamp(3));
     agent.letters.push_back(crate::team::Letter::new(PromptId::new(uuid(51)), from, at, "hi"));
     agent.inquiries.push(Inquiry {
@@ -222,6 +223,9 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::PromptQueued { prompt: prompt(50, "go") },
         AgentEvent::PromptEdited { prompt: prompt_id, text: "go on".into() },
         AgentEvent::PromptDropped { prompt: prompt_id },
+        AgentEvent::PromptOffered { prompt: prompt_id },
+        AgentEvent::PromptJoined { prompt: prompt_id },
+        AgentEvent::PromptReturned { prompt: prompt_id },
         AgentEvent::TurnStarted { turn: TurnId::new(uuid(90)), prompts: vec![prompt_id] },
         AgentEvent::TurnInterrupted,
         AgentEvent::TurnStalled { stalled: true },

@@ -123,6 +123,11 @@ fn follow_events(before: &State, world: &mut World, events: &[Event]) {
         }
         state.apply(&Stamped { seq: state.seq + 1, at: Timestamp(0), event: event.clone() });
     }
+    for event in events {
+        let Event::Agent { change, .. } = event else { continue };
+        world.seen.joined += u32::from(matches!(change, AgentEvent::PromptJoined { .. }));
+        world.seen.returned += u32::from(matches!(change, AgentEvent::PromptReturned { .. }));
+    }
     world.seen.answered += events
         .iter()
         .filter(|event| {
@@ -183,6 +188,20 @@ fn follow_change(agent: &Agent, change: &AgentEvent, settled: &mut BTreeSet<cons
             let front = agent.queue.iter().take(prompts.len()).map(|prompt| prompt.id);
             assert!(front.eq(prompts.iter().copied()), "a prompt was passed over");
         }
+        AgentEvent::PromptOffered { prompt } => {
+            assert!(
+                agent.turn.is_some() && agent.queued(*prompt).is_some(),
+                "no turn for what does not wait"
+            );
+            assert!(!agent.offered.contains(prompt), "a turn was given a prompt twice");
+        }
+        AgentEvent::PromptJoined { prompt } | AgentEvent::PromptReturned { prompt } => {
+            assert!(agent.offered.contains(prompt), "no turn was given it");
+            assert!(agent.queued(*prompt).is_some(), "it was delivered already");
+        }
+        AgentEvent::PromptEdited { prompt, .. } | AgentEvent::PromptDropped { prompt } => {
+            assert!(!agent.offered.contains(prompt), "it was changed after a turn was given it");
+        }
         AgentEvent::Starting { generation, .. } => {
             assert!(!agent.wants_process(), "a second process for {}", agent.name);
             assert_eq!(*generation, agent.generation + 1);
@@ -208,7 +227,8 @@ fn closing(before: &State, world: &mut World, target: AgentId, by: Option<AgentI
         } else if was != agent {
             let parent = before.agents[&target].relation.parent();
             assert_eq!(Some(*id), parent, "{} was changed by the closing of another", agent.name);
-            assert_ne!(Some(*id), by, "{} was told what it did itself", agent.name);
+            let told = agent.queue.iter().any(|prompt| was.queued(prompt.id).is_none());
+            assert!(!told || Some(*id) != by, "{} was told what it did itself", agent.name);
         }
     }
     let open = |id: &&AgentId| !before.agents[*id].is_closed();

@@ -71,6 +71,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (pick(), pick()).prop_map(|(of, on)| Step::Wait { of, on }),
         1 => pick().prop_map(Step::EndWait),
         3 => (pick(), any::<bool>()).prop_map(|(of, seen)| Step::HandOut { of, seen }),
+        4 => (pick(), any::<Option<bool>>()).prop_map(|(of, joins)| Step::Steer { of, joins }),
         1 => Just(Step::DaemonRestarts),
         1 => (pick(), 0..3u8).prop_map(|(of, name)| Step::Rename { of, name }),
     ]
@@ -88,8 +89,22 @@ fn story() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+/// An agent that is steered while it works.
+fn steering() -> impl Strategy<Value = Vec<Step>> {
+    (0..3u8, prop::collection::vec(any::<Option<bool>>(), 1..6), any::<bool>()).prop_map(|(n, says, ends)| {
+        let send = Step::Send { to: n, from: None };
+        let mut steps = vec![Step::Work(n), Step::Work(n), Step::Work(n), send.clone(), send];
+        steps.extend(
+            says.into_iter()
+                .flat_map(|joins| [Step::Steer { of: n, joins: None }, Step::Steer { of: n, joins }]),
+        );
+        steps.extend(ends.then_some(Step::EndTurn(n)));
+        steps
+    })
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let one = prop_oneof![20 => step().prop_map(|step| vec![step]), 1 => story()];
+    let one = prop_oneof![20 => step().prop_map(|step| vec![step]), 1 => story(), 1 => steering()];
     prop::collection::vec(one, 1..80).prop_map(|steps| steps.concat())
 }
 
@@ -119,7 +134,7 @@ proptest! {
 fn the_random_steps_reach_what_they_are_to_prove() {
     let mut runner = TestRunner::deterministic();
     let mut seen = world::Seen::default();
-    for _ in 0..96 {
+    for _ in 0..192 {
         seen.add(&run(steps().new_tree(&mut runner).unwrap().current()).seen);
     }
     assert!(seen.cascades > 0, "no owner was closed with its companions: {seen:?}");
@@ -132,4 +147,5 @@ fn the_random_steps_reach_what_they_are_to_prove() {
     assert!(seen.queued > 0, "no sub-agent waited for a slot: {seen:?}");
     assert!(seen.handed_out > 0, "no result went into a call: {seen:?}");
     assert!(seen.uncertain > 0, "no restart left an answer uncertain: {seen:?}");
+    assert!(seen.joined > 0 && seen.returned > 0, "no turn was steered: {seen:?}");
 }

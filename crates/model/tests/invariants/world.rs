@@ -92,6 +92,11 @@ pub enum Step {
         of: u8,
         seen: bool,
     },
+    /// A running turn is given what is to join it, or says what became of it.
+    Steer {
+        of: u8,
+        joins: Option<bool>,
+    },
     DaemonRestarts,
     Rename {
         of: u8,
@@ -129,6 +134,7 @@ impl Step {
             Self::Wait { of, on } => Self::Wait { of: pick(of), on: pick(on) },
             Self::EndWait(n) => Self::EndWait(pick(n)),
             Self::HandOut { of, seen } => Self::HandOut { of: pick(of), seen },
+            Self::Steer { of, joins } => Self::Steer { of: pick(of), joins },
             Self::DaemonRestarts => Self::DaemonRestarts,
             Self::Rename { of, name } => Self::Rename { of: pick(of), name },
         }
@@ -149,6 +155,8 @@ pub struct Seen {
     pub queued: u32,
     pub handed_out: u32,
     pub uncertain: u32,
+    pub joined: u32,
+    pub returned: u32,
 }
 
 impl Seen {
@@ -164,6 +172,8 @@ impl Seen {
         self.queued += other.queued;
         self.handed_out += other.handed_out;
         self.uncertain += other.uncertain;
+        self.joined += other.joined;
+        self.returned += other.returned;
     }
 }
 
@@ -222,7 +232,14 @@ impl World {
     fn prompt(&mut self, from: Option<u8>) -> Prompt {
         let origin = from.map_or(PromptOrigin::Person, |n| PromptOrigin::Agent { agent: Self::id(n) });
         let id = PromptId::new(self.fresh());
-        Prompt { id, origin, text: "do it".into(), attachments: vec![], at: self.now() }
+        Prompt {
+            id,
+            origin,
+            text: "do it".into(),
+            attachments: vec![],
+            steers: self.made.is_multiple_of(2),
+            at: self.now(),
+        }
     }
 
     /// Decides one step and applies what comes of it.
@@ -327,6 +344,25 @@ impl World {
                 let wait = self.state.agent(Self::id(n))?.waits.first().map(|wait| wait.id);
                 Ok(wait.map_or(vec![], |wait| decide::end_wait(&self.state, Self::id(n), wait)))
             }
+            Step::Steer { of: n, joins } => {
+                let at = self.now();
+                let agent = self.state.agent(Self::id(n))?;
+                let mut writer = Writer::new(agent, at);
+                let given = agent.offered.first().map(ToString::to_string);
+                match (joins, given) {
+                    (Some(true), Some(key)) => {
+                        writer.signal(Signal::Joined { key }, &[], &mut || Uuid::nil());
+                    }
+                    (Some(false), Some(key)) => {
+                        writer.signal(Signal::NotJoined { key }, &[], &mut || Uuid::nil());
+                    }
+                    _ => {
+                        let next = decide::steerable(agent).cloned();
+                        next.iter().for_each(|prompt| writer.offer(prompt));
+                    }
+                }
+                Ok(of(agent, writer.finish()))
+            }
             Step::HandOut { of: n, seen } => {
                 let agent = self.state.agent(Self::id(n))?;
                 let Some(wait) = agent.waits.first() else {
@@ -365,11 +401,13 @@ impl World {
             id: Self::id(number),
             name: name.map(name_of),
             profile: ProfileId::new("p"),
-            driver: DriverKind::Acp,
+            // Every other one can be steered.
+            driver: if number.is_multiple_of(2) { DriverKind::Codex } else { DriverKind::Acp },
             cwd: "/somewhere".into(),
             relation,
             permissions: PermissionMode::Default,
             worktree: None,
+            session: None,
             prompt: prompted.then(|| self.prompt(None)),
             brief: Default::default(),
         }

@@ -75,6 +75,7 @@ pub fn agent(n: u128) -> Agent {
         last_outcome: None,
         queue: Default::default(),
         taken: Default::default(),
+        offered: vec![],
         shown: Default::default(),
         letters: Default::default(),
         inquiries: vec![],

@@ -102,7 +102,7 @@ fn change(step: Step, number: u128) -> Change {
             let mut writer = Writer::new(state.agent(agent_id(n))?, at);
             let id = PromptId::new(Uuid::from_u128(fresh));
             let origin = PromptOrigin::Person;
-            let prompt = Prompt { id, origin, text: "do".into(), attachments: vec![], at };
+            let prompt = Prompt { id, origin, text: "do".into(), attachments: vec![], steers: false, at };
             writer.push(AgentEvent::PromptQueued { prompt: prompt.clone() });
             writer.start_turn(TurnId::new(Uuid::from_u128(fresh)), &[prompt]);
             Ok(of(n, writer.finish()).collect())

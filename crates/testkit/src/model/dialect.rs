@@ -90,6 +90,8 @@ pub fn act(call: &Call, offered: &[Offered], words: &Words) -> Act {
             // Codex reads a plan out of the answer, in its plan mode.
             return Act::Says(format!("<proposed_plan>\n{}</proposed_plan>\n", words.fill(plan)));
         }
+        // Only Gemini CLI presents a file.
+        Call::PlanFile { .. } if cli != Cli::Gemini => return Act::Nothing,
         // It reads by commands, which ask for approval, and patches without having read.
         Call::Read { before_edit: true, .. } if cli == Cli::Codex => return Act::Nothing,
         Call::Read { path, .. } if cli == Cli::Codex => {
@@ -111,7 +113,7 @@ fn missing(call: &Call) -> Act {
         Call::Edit { .. } => "editing files",
         Call::Write { .. } => "writing files",
         Call::Question { .. } => "asking questions",
-        Call::Plan { .. } => "presenting a plan",
+        Call::Plan { .. } | Call::PlanFile { .. } => "presenting a plan",
         Call::Todo { .. } => "listing tasks",
         Call::Task { .. } => "giving tasks to a sub-agent",
         Call::Mcp { server, .. } => {
@@ -202,6 +204,10 @@ fn simple(cli: Cli, call: &Call, words: &Words) -> Option<ToolUse> {
                 }
             };
             json_use(name, json!({"questions": [asked]}))
+        }
+        // In plan mode it takes a bare name for one in its folder of plans.
+        (Call::PlanFile { plan }, Cli::Gemini) => {
+            json_use("write_file", json!({"file_path": "plan.md", "content": fill(plan)}))
         }
         (Call::Plan { plan }, Cli::Claude) => json_use("ExitPlanMode", json!({"plan": fill(plan)})),
         (Call::Plan { .. }, Cli::Gemini) => json_use("exit_plan_mode", json!({"plan_filename": "plan.md"})),

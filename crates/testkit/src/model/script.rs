@@ -126,6 +126,10 @@ pub struct Failure {
     /// Fails only so often, where the client counts its attempts in a header; else always.
     #[serde(default)]
     pub attempts: Option<u64>,
+    /// Fails only the first so many requests with the same marker, however the client counts: a text, so that it can
+    /// come from the marker. The one thing that a server remembers.
+    #[serde(default)]
+    pub first: Option<String>,
     /// Fails only until this time, in milliseconds since 1970: a text, so that it can come from the marker.
     #[serde(default)]
     pub until_ms: Option<String>,
@@ -179,6 +183,10 @@ pub enum Call {
         options: Vec<String>,
         #[serde(default)]
         several: bool,
+    },
+    /// Writes the plan down, only where a CLI presents it as a file: left out where not.
+    PlanFile {
+        plan: String,
     },
     /// Presents a plan for approval.
     Plan {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::choose::{Chosen, Words, choose};
+use super::choose::{Chosen, choose};
 use super::conversation::{Api, Conversation};
 use super::http::{self, Answer, Request};
 use super::reply::{self, Event, Reply};
@@ -73,6 +73,8 @@ pub struct Server {
 struct Shared {
     script: Script,
     requests: Mutex<VecDeque<Recorded>>,
+    /// How many requests were answered with an error that passes, by their marker.
+    failed: Mutex<HashMap<String, u64>>,
     arrived: Condvar,
     connections: Mutex<Connections>,
     /// A connection ended, or the server stops.
@@ -102,6 +104,7 @@ impl Server {
         let shared = Arc::new(Shared {
             script,
             requests: Mutex::default(),
+            failed: Mutex::default(),
             arrived: Condvar::new(),
             connections: Mutex::default(),
             changed: Condvar::new(),
@@ -357,7 +360,7 @@ fn talk(
     let mut writer = connection;
     let step = &chosen.step;
     pause(connection, shared, Duration::from_millis(step.delay_ms))?;
-    let failure = step.error.as_ref().filter(|failure| fails(failure, attempts, &chosen.words));
+    let failure = step.error.as_ref().filter(|failure| fails(failure, attempts, chosen, shared));
     if let Some(failure) = failure {
         let mut answer = Answer::json(failure.status, &reply::failure(api, failure));
         if let Some(seconds) = failure.retry_after {
@@ -395,7 +398,15 @@ fn talk(
 }
 
 /// Whether an error is still to be answered with.
-fn fails(failure: &Failure, attempts: Option<u64>, words: &Words) -> bool {
+fn fails(failure: &Failure, attempts: Option<u64>, chosen: &Chosen, shared: &Shared) -> bool {
+    let words = &chosen.words;
+    if let Some(most) = failure.first.as_deref().and_then(|first| words.fill(first).trim().parse().ok()) {
+        let marker = format!("{} {}", chosen.scenario, words.fill("{arg}"));
+        let mut failed = lock(&shared.failed);
+        let before = failed.entry(marker).or_default();
+        *before += 1;
+        return *before <= most;
+    }
     let tried = matches!((failure.attempts, attempts), (Some(most), Some(made)) if made >= most);
     let until = failure.until_ms.as_deref().and_then(|until| words.fill(until).trim().parse::<u128>().ok());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();

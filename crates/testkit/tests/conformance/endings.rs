@@ -1,7 +1,10 @@
 //! Turns that are stopped, killed, outlived or taken up again.
 
 use consort_daemon::protocol::{Call, Done};
-use consort_model::{Answer, GrantScope, SettledBy, Status, ToolStatus, TurnOutcome};
+use consort_model::{
+    Answer, GrantScope, Item, ItemBody, NoticeLevel, SettledBy, Status, ToolStatus, TurnOutcome,
+};
+use consort_testkit::clis::Cli;
 use consort_testkit::harness::{self, processes};
 
 use crate::stage::Stage;
@@ -18,6 +21,43 @@ pub fn api_error(stage: &mut Stage) {
         other => panic!("the turn should have failed, but: {other:?}"),
     }
     stage.turn("[[say It goes on.]]").completed().says("It goes on.");
+}
+
+pub fn retry(stage: &mut Stage) {
+    let before = stage.now().usage;
+    // Codex does not tell what it tries again at once. A word of its own, since the server counts by it.
+    let failures = if stage.cli == Cli::Codex { 2 } else { 1 };
+    let turn = stage.turn(&format!("[[error-first {failures} {}]]", stage.agent));
+    turn.completed().says("At last.");
+    let told = |item: &Item| match &item.body {
+        ItemBody::Notice { level, text } => *level == NoticeLevel::Warning && text.contains("again"),
+        _ => false,
+    };
+    let silent = !matches!(stage.cli, Cli::Claude | Cli::Codex);
+    assert_eq!(turn.items.iter().any(told), !silent, "{:#?}", turn.items);
+    let asked = stage.model.conversation();
+    assert_eq!(asked.iter().filter(|request| request.scenario == "error-first").count(), failures + 1);
+    // What failed costs nothing, and what was said is said once.
+    let grown = |after: Option<u64>, before: Option<u64>| after.unwrap_or(0) - before.unwrap_or(0);
+    let after = turn.agent.usage;
+    assert_eq!(grown(after.input_tokens, before.input_tokens), 11, "{before:?} {after:?}");
+    assert_eq!(grown(after.output_tokens, before.output_tokens), 7, "{before:?} {after:?}");
+    assert_eq!(turn.said().matches("At last.").count(), 1, "{:#?}", turn.items);
+}
+
+pub fn retries_end(stage: &mut Stage) {
+    let turn = stage.turn("[[error-500]]");
+    match &turn.agent.last_outcome {
+        Some(TurnOutcome::Failed { message }) => {
+            // Codex says it in its own words.
+            let words = if stage.cli == Cli::Codex { "high demand" } else { "Scripted: an internal error" };
+            assert!(message.contains(words), "{message:?}");
+        }
+        other => panic!("the turn should have failed, but: {other:?}"),
+    }
+    let asked = stage.model.conversation();
+    assert!(asked.iter().filter(|request| request.scenario == "error-500").count() > 1, "it tried again");
+    goes_on(stage);
 }
 
 pub fn interrupt_streaming(stage: &mut Stage) {
@@ -137,7 +177,7 @@ fn is_slow(stage: &Stage) -> bool {
     stage.home.processes().iter().any(|process| process.command == SLOW)
 }
 
-fn goes_on(stage: &Stage) {
+pub fn goes_on(stage: &Stage) {
     stage.turn("[[say It goes on.]]").completed().says("It goes on.");
 }
 

@@ -6,7 +6,9 @@
 
 mod endings;
 mod scenarios;
+mod sessions;
 mod stage;
+mod steering;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -39,7 +41,12 @@ fn scenario(name: &str) -> Option<fn(&mut Stage)> {
         "slash-command" => scenarios::slash_command,
         "usage" => scenarios::usage,
         "mcp-tool" => scenarios::mcp_tool,
+        "steer" => steering::steer,
+        "background" => steering::background,
+        "sessions" => sessions::sessions,
         "api-error" => endings::api_error,
+        "retry" => endings::retry,
+        "retries-end" => endings::retries_end,
         "interrupt-streaming" => endings::interrupt_streaming,
         "interrupt-tool" => endings::interrupt_tool,
         "interrupt-approval" => endings::interrupt_approval,

@@ -14,9 +14,18 @@ use consort_testkit::harness::{Client, Home};
 use consort_testkit::model::{self, Recorded, Script, Server};
 use uuid::Uuid;
 
-/// Beside the built-in ones: a stream that outlasts the restart of a daemon, but not a person's patience.
+/// Beside the built-in ones: a stream that outlasts the restart of a daemon, but not a person's patience; and a command
+/// that outlasts its turn, until a file is there.
 const SCRIPT: &str = r#"{"scenarios": {
-    "steady": {"steps": [{"text": "beat {n}, ", "repeat": 60, "chunk": 9, "pace_ms": 50}]}
+    "steady": {"steps": [{"text": "beat {n}, ", "repeat": 60, "chunk": 9, "pace_ms": 50}]},
+    "background-claude": {"steps": [
+        {"calls": [{"tool": {"name": "Bash", "arguments": {"command": "touch background-began.txt; until test -e background-end.txt; do sleep 0.1; done", "description": "Wait", "run_in_background": true}}}]},
+        {"text": "It runs."}
+    ]},
+    "background-codex": {"steps": [
+        {"calls": [{"tool": {"name": "exec_command", "arguments": {"cmd": "touch background-began.txt; until test -e background-end.txt; do sleep 0.1; done", "yield_time_ms": 250}}}]},
+        {"text": "It runs."}
+    ]}
 }}"#;
 
 /// A CLI, its model and its agent.

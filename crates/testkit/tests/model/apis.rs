@@ -130,6 +130,11 @@ fn an_error_can_pass_with_attempts_or_with_time() {
         Client::of(&server).post(Api::Chat.path(true), "", &request).status
     };
     assert_eq!((of("1"), of("99999999999999")), (200, 529));
+    for api in Api::ALL {
+        let request = api.request(&format!("[[error-first 2 {api:?}]]"), &[], true);
+        let statuses = [(); 4].map(|()| Client::of(&server).post(api.path(true), "", &request).status);
+        assert_eq!(statuses, [503, 503, 200, 200], "{api:?}");
+    }
 }
 
 #[test]

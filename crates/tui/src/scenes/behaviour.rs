@@ -312,6 +312,7 @@ fn prompts_that_wait_can_be_edited_and_dropped() {
         origin: PromptOrigin::Person,
         text: "later".into(),
         attachments: vec![],
+        steers: false,
         at: Timestamp(0),
     };
     scene.event(agent_id(1), AgentEvent::PromptQueued { prompt });

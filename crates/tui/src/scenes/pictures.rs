@@ -220,6 +220,7 @@ fn agents_in_trouble() {
                 origin: PromptOrigin::Person,
                 text: text.into(),
                 attachments: vec![],
+                steers: false,
                 at: Timestamp(0),
             };
             agent.queue = [prompt(1, "then the docs"), prompt(2, "and the changelog")].into();

@@ -4,6 +4,7 @@ use crate::command::{Actor, CreateAgent, Refusal};
 use crate::decide::testing::*;
 use crate::decide::*;
 use crate::ids::{ProfileId, Timestamp};
+use crate::profile::DriverKind;
 use crate::relation::{Relation, TaskResult};
 
 fn limit_of(result: Result<AgentId, Refusal>) -> u32 {
@@ -172,4 +173,20 @@ fn renaming_keeps_names_unique_among_open_agents() {
     let events = rename(&team.state, ant, " bee ").unwrap();
     team.apply(events);
     assert_eq!(team.agent(ant).name, "bee");
+}
+
+#[test]
+fn a_session_is_taken_up_by_one_open_agent_at_a_time() {
+    let mut team = Team::new();
+    let with_session = |n| CreateAgent { session: Some("s".into()), ..request(n, Relation::Primary) };
+    let first = team.create(Actor::Person, &with_session(1)).unwrap();
+    let session = team.agent(first).session.as_ref().unwrap();
+    assert!(session.resumable && session.id == "s", "its first process takes it up");
+    assert_eq!(team.agent(first).cursor.items, 1, "where it came from stands in its transcript");
+    let refused = team.create(Actor::Person, &with_session(2)).unwrap_err();
+    assert!(refused.to_string().contains("has that session"), "{refused}");
+    let elsewhere = CreateAgent { driver: DriverKind::Codex, ..with_session(3) };
+    team.create(Actor::Person, &elsewhere).unwrap();
+    team.close(first);
+    team.create(Actor::Person, &with_session(2)).unwrap();
 }
