@@ -81,8 +81,8 @@ pub struct Journal {
     segments: VecDeque<Segment>,
     /// The last segment's file, if it still takes records.
     active: Option<Rc<File>>,
-    /// The segment file a reader was last served from, by the segment's start.
-    reading: Option<(u64, File)>,
+    /// The segment file a reader was last served from, or is next, by the segment's start.
+    reading: Option<(u64, Rc<File>)>,
     /// Encoded records that are not in a file yet.
     unwritten: Vec<u8>,
     /// The batch that was written last, for a reader that is up to date.
@@ -261,7 +261,7 @@ impl Journal {
         let file: &File = match (&self.active, &mut self.reading) {
             (Some(active), _) if is_last => active,
             (_, Some((start, file))) if *start == segment.start => file,
-            (_, reading) => &reading.insert((segment.start, File::open(segment.path(&self.dir))?)).1,
+            (_, reading) => &reading.insert((segment.start, Rc::new(File::open(segment.path(&self.dir))?))).1,
         };
         file.read_exact_at(&mut buffer[..wanted], inside)?;
         Ok(wanted)
@@ -304,7 +304,9 @@ impl Journal {
         segment.length += length;
         segment.next_offset = self.append_offset;
         if segment.length >= SEGMENT_BYTES.min(self.limit / 4) {
-            self.active = None;
+            let file = self.active.take();
+            // A reader that is a little behind goes on in the file that it has been reading.
+            self.reading = self.reading.take().or_else(|| Some((segment.start, file?)));
         }
     }
 }
