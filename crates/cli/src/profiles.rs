@@ -1,6 +1,6 @@
 //! `consort profiles`: the configured ways to run an agent.
 
-use consort_daemon::protocol::{AgentView, Call, Done, NewProfile, ProfileCheck, ProfileEdit};
+use consort_daemon::protocol::{AgentView, Call, DaemonStatus, Done, NewProfile, ProfileCheck, ProfileEdit};
 use consort_model::{Availability, EnvironmentChange, ProfileSummary};
 
 use crate::args::{AddProfile, EditProfile, Profiles};
@@ -33,11 +33,16 @@ pub fn profiles(command: &Profiles) -> Result<(), Stop> {
 }
 
 fn list(json: bool) -> Result<(), Stop> {
-    let profiles: Vec<ProfileSummary> = Link::new()?.call(&Call::ListProfiles {})?;
+    let mut link = Link::new()?;
+    let profiles: Vec<ProfileSummary> = link.call(&Call::ListProfiles {})?;
     if json {
         return print_json(&profiles);
     }
-    print_rows(&profiles, |_, _| String::new())
+    print_rows(&profiles, |_, _| String::new())?;
+    if let DaemonStatus { trouble: Some(trouble), .. } = link.call(&Call::Status {})? {
+        note(&format!("these are the last good ones: {trouble}"));
+    }
+    Ok(())
 }
 
 fn check(profile: Option<String>, json: bool) -> Result<(), Stop> {

@@ -256,3 +256,20 @@ fn no_colour_is_used_where_nobody_sees_it() {
         assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{args:?}: {:?}", ran.out);
     }
 }
+
+#[test]
+fn a_broken_file_of_settings_is_told_with_its_place() {
+    let home = Home::started();
+    let config = home.paths().config();
+    let good = std::fs::read_to_string(&config).unwrap();
+    let lines = good.lines().count();
+    std::fs::write(&config, format!("{good}bro[ken\n")).unwrap();
+    let place = format!("config.toml:{}:", lines + 1);
+    let listed = consort(&home, &["profiles", "list"]).code(0);
+    assert!(listed.out.contains("scripted"), "the last good ones are shown: {}", listed.out);
+    assert!(listed.err.contains(&place), "{}", listed.err);
+    let refused = consort(&home, &["profiles", "default", "scripted"]).code(7);
+    assert!(refused.err.contains(&place), "{}", refused.err);
+    std::fs::write(&config, good).unwrap();
+    assert_eq!(consort(&home, &["profiles", "list"]).code(0).err, "");
+}
