@@ -149,6 +149,7 @@ impl Gone {
 }
 
 /// Is the daemon.
-fn run(detached: bool) -> Result<ExitCode, Stop> {
+/// `consort daemon run`: is the daemon until it is told to end.
+pub fn run(detached: bool) -> Result<ExitCode, Stop> {
     consort_daemon::server::run(home()?, detached).map_err(|error| Stop::failed(format!("{error:#}")))
 }

@@ -52,9 +52,15 @@ fn main() -> ExitCode {
     {
         return consort_runner::serve::main(dir.into());
     }
-    // Nor should the screen, which a person waits for.
-    let bare = std::env::args_os().len() == 1;
-    let outcome = if bare && screen::is_wanted() { screen::open() } else { dispatch(Arguments::parse()) };
+    // Nor should the screen, which a person waits for, and the daemon, which the first command waits for.
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let outcome = if words.is_empty() && screen::is_wanted() {
+        screen::open()
+    } else if words == ["daemon", "run", "--detached"] {
+        daemon::run(true)
+    } else {
+        dispatch(Arguments::parse())
+    };
     match outcome {
         Ok(code) => code,
         Err(Stop { exit, message, .. }) => {

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use consort_model::AgentId;
-use consort_runner::process::parent_of;
+use consort_runner::process::{parent_of, read_proc};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -103,11 +103,11 @@ impl Processes for Proc {
     }
 
     fn command_line(&self, pid: i32) -> Option<Vec<u8>> {
-        std::fs::read(format!("/proc/{pid}/cmdline")).ok()
+        read_proc(pid, "cmdline").ok()
     }
 
     fn environment(&self, pid: i32) -> io::Result<Vec<u8>> {
-        std::fs::read(format!("/proc/{pid}/environ"))
+        read_proc(pid, "environ")
     }
 }
 

@@ -76,15 +76,16 @@ impl Profiles {
     /// All profiles as clients see them, looked up anew.
     pub fn summaries(&self) -> Vec<ProfileSummary> {
         let held = self.lock();
-        let default = self.default_of(&held);
-        let Some(file) = held.file.as_ref() else { return vec![] };
-        let profiles = file.config().profiles.iter();
-        profiles
-            .map(|profile| {
-                let is_default = default.as_ref() == Some(&profile.id);
-                profile.summary(&self.key, self.availability(profile), is_default)
-            })
-            .collect()
+        let Some(config) = held.file.as_ref().map(ConfigFile::config) else { return vec![] };
+        let looked_up: Vec<_> =
+            config.profiles.iter().map(|profile| (profile, self.availability(profile))).collect();
+        let usable = |(_, found): &&(&Profile, Availability)| matches!(found, Availability::Available { .. });
+        let first_usable = || looked_up.iter().find(usable).map(|(profile, _)| &profile.id);
+        let default = config.default_profile.as_ref().or_else(first_usable).cloned();
+        let summary = |(profile, found): (&Profile, Availability)| {
+            profile.summary(&self.key, found, default.as_ref() == Some(&profile.id))
+        };
+        looked_up.into_iter().map(summary).collect()
     }
 
     /// Reads the file again if somebody changed it; whether anything is different now.

@@ -4,7 +4,7 @@
 //! moved to a session of its own. Two facts follow, and everything here rests on them: the tree is gone exactly when
 //! the runner has no child left, and the parent chain in `/proc` finds every descendant.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -198,13 +198,21 @@ fn all_processes() -> Vec<Process> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
         // A process may vanish while the list is read.
-        .filter_map(|pid| parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?))
+        .filter_map(|pid| parse_stat(pid, &read_proc(pid, "stat").ok()?))
         .collect()
 }
 
 /// The parent of any process; none if it is gone or hidden.
 pub fn parent_of(pid: i32) -> Option<i32> {
-    parse_stat(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?).map(|process| process.parent)
+    parse_stat(pid, &read_proc(pid, "stat").ok()?).map(|process| process.parent)
+}
+
+/// What the kernel tells of a process in one of its files, in one read where it is not long. The usual ways of reading a
+/// file ask for its size, which is told as nothing here, and so begin with a few bytes.
+pub fn read_proc(pid: i32, file: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(8 << 10);
+    std::fs::File::open(format!("/proc/{pid}/{file}"))?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads `pid (name) state parent group …`; the name may hold anything, so the fields are counted from its end.
