@@ -6,8 +6,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand};
 use consort_model::{ApprovalPolicy, DriverKind, Effect, PermissionMode, SandboxMode, ToolKind};
 
-use crate::render::kind_word;
-
 /// Runs a team of coding agents.
 ///
 /// Agents work at the same time and keep working when this program, the terminal or the daemon ends. A daemon starts by
@@ -733,8 +731,8 @@ fn effect() -> impl TypedValueParser<Value = Effect> {
 }
 
 fn tool_kind() -> impl TypedValueParser<Value = ToolKind> {
-    PossibleValuesParser::new(KINDS.map(kind_word)).try_map(|word| {
-        let kind = KINDS.into_iter().find(|kind| kind_word(*kind) == word);
+    PossibleValuesParser::new(KINDS.map(ToolKind::verb)).try_map(|word| {
+        let kind = KINDS.into_iter().find(|kind| kind.verb() == word);
         kind.ok_or_else(|| format!("unknown kind `{word}`"))
     })
 }

@@ -108,7 +108,7 @@ pub fn tool(call: &ToolCall, paint: Paint, detail: Detail) -> String {
 /// A tool call in a few words: its kind and title.
 pub fn tool_title(call: &ToolCall) -> String {
     let title = one_line(&call.title);
-    let kind = kind_word(call.tool);
+    let kind = call.tool.verb();
     if title.is_empty() {
         return kind.to_owned();
     }
@@ -116,21 +116,6 @@ pub fn tool_title(call: &ToolCall) -> String {
         return title;
     }
     format!("{kind}: {title}")
-}
-
-/// The word for a kind of tool.
-pub fn kind_word(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Read => "read",
-        ToolKind::Search => "search",
-        ToolKind::Edit => "edit",
-        ToolKind::Delete => "delete",
-        ToolKind::Move => "move",
-        ToolKind::Execute => "run",
-        ToolKind::Fetch => "fetch",
-        ToolKind::Think => "think",
-        ToolKind::Other => "tool",
-    }
 }
 
 /// The lines of a diff, indented.
@@ -234,7 +219,7 @@ fn approval(call: &ToolCall, options: &[consort_model::AnswerOption], title: &st
     let mut text = String::new();
     let call_title = exact(&call.title);
     if !call_title.trim().is_empty() && call_title != exact(title) {
-        text.push_str(&indented(&format!("{}: {call_title}", kind_word(call.tool))));
+        text.push_str(&indented(&format!("{}: {call_title}", call.tool.verb())));
     }
     // The input is what will really be done; the title is only what the agent calls it.
     match &call.input {

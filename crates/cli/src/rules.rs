@@ -2,7 +2,7 @@
 
 use consort_daemon::protocol::{Call, Done, NewRule, NewRuleScope, RuleView};
 use consort_model::policy::Subject;
-use consort_model::{Refusal, RuleId, RuleScope};
+use consort_model::{Refusal, RuleId, RuleScope, ToolKind};
 use uuid::Uuid;
 
 use crate::args::{AddRule, Rules};
@@ -10,7 +10,6 @@ use crate::exit::{Exit, Stop};
 use crate::link::Link;
 use crate::output::{Output, Style, age, exact, now, print_json, short};
 use crate::prompt::working_directory;
-use crate::render::kind_word;
 
 /// `consort rules`.
 pub fn rules(command: &Rules) -> Result<(), Stop> {
@@ -49,7 +48,7 @@ fn write(output: &mut Output, rule: &RuleView) -> Result<(), Stop> {
     let age = age(now() - rule.at.0);
     output.line(&format!(
         "{id}  {effect}  {whom}  {}: {}  {age}",
-        rule.tool.map_or("any", kind_word),
+        rule.tool.map_or("any", ToolKind::verb),
         what.replace('\n', " ")
     ))
 }

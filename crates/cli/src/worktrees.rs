@@ -1,7 +1,7 @@
 //! `consort worktrees` and `consort diff`: the branches that agents work on, and what they changed.
 
 use consort_daemon::protocol::{Call, NewWorktree, WorktreeFinished, WorktreeRemoved, WorktreeView};
-use consort_model::{ChangeKind, Changes, DiffText, FileChange, Integration};
+use consort_model::{Changes, DiffText, FileChange, Integration};
 
 use crate::args::{Diff, WorktreeOptions, Worktrees};
 use crate::exit::Stop;
@@ -51,7 +51,7 @@ fn table(worktrees: &[WorktreeView]) -> String {
                 one_line(who),
                 view.agent_status.map_or("-", |status| status.words()).to_owned(),
                 one_line(&view.worktree.branch),
-                state(view),
+                one_line(&view.standing()),
                 one_line(&view.worktree.path),
             ]
         })
@@ -67,37 +67,12 @@ fn table(worktrees: &[WorktreeView]) -> String {
     all.iter().map(line).collect()
 }
 
-/// How a worktree stands to its base, in few words.
-fn state(view: &WorktreeView) -> String {
-    if let Some(problem) = &view.problem {
-        return format!("not known: {}", one_line(problem));
-    }
-    let base = one_line(&view.worktree.base);
-    let mut parts = Vec::new();
-    if !view.is_there {
-        parts.push("folder gone".to_owned());
-    }
-    let mut tell = |count: Option<u64>, words: &str| {
-        if let Some(count) = count.filter(|count| *count > 0) {
-            parts.push(format!("{count} {words}"));
-        }
-    };
-    tell(view.uncommitted, "uncommitted");
-    tell(view.ahead, &format!("ahead of {base}"));
-    tell(view.behind, "behind");
-    if parts.is_empty() { format!("same as {base}") } else { parts.join(", ") }
-}
-
 fn finish(call: &Call, json: bool) -> Result<(), Stop> {
     let finished: WorktreeFinished = Link::new()?.call_once(call)?;
     if json {
         return print_json(&finished);
     }
-    let WorktreeFinished { worktree, commits, kept, .. } = finished;
-    let word = if commits == 1 { "commit" } else { "commits" };
-    let end = if kept { "it stays" } else { "it was removed, and its agents closed" };
-    let (branch, base) = (one_line(&worktree.branch), one_line(&worktree.base));
-    print_line(&format!("{commits} {word} of {branch} went to {base}; {end}"))
+    print_line(&one_line(&finished.sentence()))
 }
 
 fn remove(call: &Call, json: bool) -> Result<(), Stop> {
@@ -105,16 +80,7 @@ fn remove(call: &Call, json: bool) -> Result<(), Stop> {
     if json {
         return print_json(&removed);
     }
-    let (path, branch) = (one_line(&removed.worktree.path), one_line(&removed.worktree.branch));
-    print_line(&match (&removed.commit, removed.branch_kept) {
-        (Some(_), true) => {
-            format!("{path} was removed; its branch {branch} is checked out elsewhere and stays")
-        }
-        (Some(commit), false) => {
-            format!("{path} was removed with its branch {branch}, which was at {commit}")
-        }
-        (None, _) => format!("{path} was removed"),
-    })
+    print_line(&one_line(&removed.sentence()))
 }
 
 /// `consort diff`.
@@ -173,27 +139,10 @@ fn stat(changes: &Changes, paint: Paint) -> String {
             _ => "not text".to_owned(),
         };
         let name = pad(&shown(file), width);
-        text.push_str(&format!("{}  {name}  {lines}\n", letter(file.change)));
+        text.push_str(&format!("{}  {name}  {lines}\n", file.change.letter()));
     }
-    let since = match &changes.base_commit {
-        Some(commit) => {
-            format!("{} ({})", one_line(&changes.base), commit.chars().take(10).collect::<String>())
-        }
-        None => "nothing: there is no commit yet".to_owned(),
-    };
-    let files = if changes.files.len() == 1 { "file" } else { "files" };
-    let more = if changes.truncated { " and more" } else { "" };
-    let commits = match changes.commits {
-        0 => String::new(),
-        1 => ", 1 commit".to_owned(),
-        commits => format!(", {commits} commits"),
-    };
-    text.push_str(&format!(
-        "{} {files}{more}, +{} -{}{commits} since {since}\n",
-        changes.files.len(),
-        changes.added,
-        changes.removed
-    ));
+    text.push_str(&one_line(&changes.sum()));
+    text.push('\n');
     text
 }
 
@@ -204,22 +153,11 @@ fn shown(file: &FileChange) -> String {
     }
 }
 
-fn letter(change: ChangeKind) -> char {
-    match change {
-        ChangeKind::Added => 'A',
-        ChangeKind::Modified => 'M',
-        ChangeKind::Deleted => 'D',
-        ChangeKind::Renamed => 'R',
-        ChangeKind::Copied => 'C',
-        ChangeKind::TypeChanged => 'T',
-        ChangeKind::Unmerged => 'U',
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use consort_model::ChangeKind;
+
     use super::*;
-    use consort_model::Worktree;
 
     fn file(path: &str, change: ChangeKind, lines: Option<(u64, u64)>) -> FileChange {
         let (added, removed) = (lines.map(|it| it.0), lines.map(|it| it.1));
@@ -244,36 +182,5 @@ mod tests {
             stat(&changes, Paint::plain()),
             "M  src/long/name.rs  +12 -3\nA  日本              not text\n2 files, +12 -3, 2 commits since main (0123456789)\n"
         );
-    }
-
-    #[test]
-    fn how_a_worktree_stands_is_said_in_few_words() {
-        let worktree = Worktree {
-            name: "x".into(),
-            path: "/w/x".into(),
-            branch: "consort/x".into(),
-            base: "main".into(),
-            base_commit: "0".into(),
-            repository: "/r".into(),
-        };
-        let mut view = WorktreeView {
-            worktree,
-            agent: None,
-            agent_name: None,
-            agent_status: None,
-            is_there: true,
-            uncommitted: Some(0),
-            ahead: Some(0),
-            behind: Some(0),
-            problem: None,
-        };
-        assert_eq!(state(&view), "same as main");
-        (view.uncommitted, view.ahead, view.behind) = (Some(3), Some(2), Some(1));
-        assert_eq!(state(&view), "3 uncommitted, 2 ahead of main, 1 behind");
-        view.is_there = false;
-        assert!(state(&view).starts_with("folder gone, "));
-        view.problem = Some("git\nfailed".into());
-        assert!(state(&view).starts_with("not known: git"));
-        assert!(table(&[view]).contains("(left over)"));
     }
 }

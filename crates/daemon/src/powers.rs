@@ -55,6 +55,7 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::RemoveProfile { .. }
         | Call::SetDefaultProfile { .. }
         | Call::ImportProfiles { .. }
+        | Call::SetLimits { .. }
         | Call::Stop { .. } => true,
     }
 }

@@ -8,6 +8,7 @@ mod queue;
 mod sessions;
 mod worktree;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
@@ -343,6 +344,12 @@ pub enum Call {
         from: ImportSource,
         /// The text of the settings, at most [`MAX_IMPORT`] bytes.
         text: String,
+    },
+    /// Sets limits by their names in `config.toml`. Answer: [`consort_model::Limits`], all that are in force now.
+    #[serde(rename = "limits.set")]
+    SetLimits {
+        /// What is to be different.
+        limits: BTreeMap<String, u64>,
     },
     /// How the daemon is. Answer: [`DaemonStatus`].
     #[serde(rename = "daemon.status")]

@@ -1,15 +1,15 @@
 //! The hub itself: commands in, tasks told.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use consort_model::event::AgentEvent;
 use consort_model::policy::{self, Subject};
 use consort_model::{
-    Actor, Agent, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Login,
-    PermissionMode, Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule, RuleId,
-    RuleScope, State, Status, decide,
+    Actor, Agent, AgentId, Answer, AskId, Availability, Brief, CreateAgent, Event, Item, ItemIndex, Limits,
+    Login, PermissionMode, Profile, ProfileId, ProfileSummary, Prompt, PromptId, Refusal, Relation, Rule,
+    RuleId, RuleScope, State, Status, decide,
 };
 use consort_runner::client;
 use consort_store::config::migrate::Imported;
@@ -502,6 +502,13 @@ impl Hub {
         self.publish_profiles().await
     }
 
+    /// Sets limits by their names; what is queued is started if there is room for it now.
+    pub async fn set_limits(&self, changes: &BTreeMap<String, u64>) -> Result<Limits, HubError> {
+        self.shared.profiles.set_limits(changes)?;
+        self.publish_profiles().await?;
+        Ok(self.with(|state| state.limits))
+    }
+
     /// Ends the hub: leaves every process to the next daemon, or ends them all first.
     pub async fn shut_down(&self, keep_agents: bool, force: bool) -> Result<(), HubError> {
         let busy = |status: Status| matches!(status, Status::Working | Status::NeedsInput | Status::Stalled);
@@ -658,8 +665,16 @@ impl Hub {
 
     async fn publish_profiles(&self) -> Result<(), HubError> {
         let profiles = self.shared.profiles.summaries();
+        let limits = self.shared.profiles.limits();
         let decide = move |state: &State, _| {
-            Ok(if state.profiles == profiles { vec![] } else { vec![Event::ProfilesChanged { profiles }] })
+            let mut events = Vec::new();
+            if state.profiles != profiles {
+                events.push(Event::ProfilesChanged { profiles });
+            }
+            if state.limits != limits {
+                events.push(Event::LimitsChanged { limits });
+            }
+            Ok(events)
         };
         self.run(decide).await.map(drop)
     }

@@ -3,6 +3,7 @@
 //! The file belongs to the person: it is read again when it changed, a broken one is reported and left alone, and the
 //! last one that was understood stays in force meanwhile.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -174,6 +175,17 @@ impl Profiles {
     /// Makes a profile the default.
     pub fn set_default(&self, id: &ProfileId) -> Result<(), HubError> {
         self.edit(|file| Ok(file.set_default(Some(id))?))
+    }
+
+    /// Sets limits by their names.
+    pub fn set_limits(&self, changes: &BTreeMap<String, u64>) -> Result<(), HubError> {
+        self.edit(|file| {
+            let mut limits = file.config().limits;
+            for (name, value) in changes {
+                limits.set(name, *value).map_err(|reason| Refusal::Invalid { reason })?;
+            }
+            Ok(file.set_limits(&limits)?)
+        })
     }
 
     fn edit<T>(&self, change: impl FnOnce(&mut ConfigFile) -> Result<T, HubError>) -> Result<T, HubError> {

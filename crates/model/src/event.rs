@@ -7,6 +7,7 @@ use crate::agent::{Agent, Failure, Prompt, TurnOutcome};
 use crate::ask::{Ask, Settlement};
 use crate::ids::{AgentId, AskId, ItemIndex, ProfileId, PromptId, RuleId, Timestamp, TurnId, WaitId};
 use crate::item::{Item, ItemBody, PlanEntry};
+use crate::limits::Limits;
 use crate::policy::{PermissionMode, Rule};
 use crate::profile::{DriverKind, ProfileRevision, ProfileSummary};
 use crate::relation::TaskResult;
@@ -53,6 +54,11 @@ pub enum Event {
     ProfilesChanged {
         /// All of them.
         profiles: Vec<ProfileSummary>,
+    },
+    /// Other limits are in force. Not stored: `config.toml` is where they live.
+    LimitsChanged {
+        /// All of them.
+        limits: Limits,
     },
 }
 

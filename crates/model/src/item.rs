@@ -146,6 +146,23 @@ pub enum ToolKind {
     Other,
 }
 
+impl ToolKind {
+    /// What a call of this kind is called before its title, such as `run` before a command.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Search => "search",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Move => "move",
+            Self::Execute => "run",
+            Self::Fetch => "fetch",
+            Self::Think => "think",
+            Self::Other => "tool",
+        }
+    }
+}
+
 /// How far a tool call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

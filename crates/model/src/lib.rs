@@ -15,6 +15,7 @@ pub mod command;
 pub mod decide;
 pub mod event;
 pub mod ids;
+pub mod image;
 pub mod item;
 pub mod limits;
 pub mod policy;

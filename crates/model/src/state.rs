@@ -56,6 +56,7 @@ impl State {
                 self.rules.remove(rule);
             }
             Event::ProfilesChanged { profiles } => self.profiles.clone_from(profiles),
+            Event::LimitsChanged { limits } => self.limits = *limits,
         }
     }
 

@@ -152,6 +152,25 @@ pub struct Changes {
     pub truncated: bool,
 }
 
+impl Changes {
+    /// What it comes to, in few words.
+    pub fn sum(&self) -> String {
+        let files = if self.files.len() == 1 { "file" } else { "files" };
+        let more = if self.truncated { " and more" } else { "" };
+        let commits = match self.commits {
+            0 => String::new(),
+            1 => ", 1 commit".to_owned(),
+            commits => format!(", {commits} commits"),
+        };
+        let since = match &self.base_commit {
+            Some(commit) => format!("{} ({})", self.base, commit.chars().take(10).collect::<String>()),
+            None => "nothing: there is no commit yet".to_owned(),
+        };
+        let (count, added, removed) = (self.files.len(), self.added, self.removed);
+        format!("{count} {files}{more}, +{added} -{removed}{commits} since {since}")
+    }
+}
+
 /// A changed file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
@@ -186,6 +205,21 @@ pub enum ChangeKind {
     TypeChanged,
     /// A merge left it in conflict.
     Unmerged,
+}
+
+impl ChangeKind {
+    /// The letter that git has for it.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Added => 'A',
+            Self::Modified => 'M',
+            Self::Deleted => 'D',
+            Self::Renamed => 'R',
+            Self::Copied => 'C',
+            Self::TypeChanged => 'T',
+            Self::Unmerged => 'U',
+        }
+    }
 }
 
 /// The changes of an agent as text, with the files they concern.

@@ -183,7 +183,7 @@ fn stage_event(stamped: &Arc<Stamped>, rows: &mut Vec<Row>) -> serde_json::Resul
             Event::RuleAdded { rule } => rows.push(rule_row(rule)?),
             Event::RuleRemoved { rule } => rows.push(Row::RuleRemoved { rule: *rule }),
             // Lives in config.toml; only its number is kept.
-            Event::ProfilesChanged { .. } => return Ok(()),
+            Event::ProfilesChanged { .. } | Event::LimitsChanged { .. } => return Ok(()),
             Event::Agent { .. } => {}
         }
         rows.push(event_row(stamped, None)?);

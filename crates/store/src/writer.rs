@@ -338,6 +338,7 @@ impl Writer {
                 Event::RuleAdded { rule } => drop(rules.insert(rule.id)),
                 Event::RuleRemoved { rule } => drop(rules.insert(*rule)),
                 Event::ProfilesChanged { .. } => self.state.profiles.clone_from(&shared.profiles),
+                Event::LimitsChanged { .. } => self.state.limits = shared.limits,
             }
         }
         for id in agents {

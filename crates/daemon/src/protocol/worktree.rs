@@ -41,6 +41,29 @@ pub struct WorktreeView {
     pub problem: Option<String>,
 }
 
+impl WorktreeView {
+    /// How it stands to its base, in few words.
+    pub fn standing(&self) -> String {
+        if let Some(problem) = &self.problem {
+            return format!("not known: {problem}");
+        }
+        let base = &self.worktree.base;
+        let mut parts = Vec::new();
+        if !self.is_there {
+            parts.push("folder gone".to_owned());
+        }
+        let ahead = format!("ahead of {base}");
+        for (count, words) in
+            [(self.uncommitted, "uncommitted"), (self.ahead, ahead.as_str()), (self.behind, "behind")]
+        {
+            if let Some(count) = count.filter(|count| *count > 0) {
+                parts.push(format!("{count} {words}"));
+            }
+        }
+        if parts.is_empty() { format!("same as {base}") } else { parts.join(", ") }
+    }
+}
+
 impl From<SeenWorktree> for WorktreeView {
     fn from(seen: SeenWorktree) -> Self {
         let (standing, problem) = match seen.standing {
@@ -79,6 +102,16 @@ pub struct WorktreeFinished {
     pub kept: bool,
 }
 
+impl WorktreeFinished {
+    /// What came of it, in a sentence.
+    pub fn sentence(&self) -> String {
+        let Self { worktree, commits, kept, .. } = self;
+        let word = if *commits == 1 { "commit" } else { "commits" };
+        let end = if *kept { "it stays" } else { "it was removed, and its agents closed" };
+        format!("{commits} {word} of {} went to {}; {end}", worktree.branch, worktree.base)
+    }
+}
+
 impl From<FinishedWorktree> for WorktreeFinished {
     fn from(finished: FinishedWorktree) -> Self {
         let FinishedWorktree { worktree, commits, commit, kept } = finished;
@@ -98,9 +131,60 @@ pub struct WorktreeRemoved {
     pub branch_kept: bool,
 }
 
+impl WorktreeRemoved {
+    /// What came of it, in a sentence.
+    pub fn sentence(&self) -> String {
+        let (path, branch) = (&self.worktree.path, &self.worktree.branch);
+        match (&self.commit, self.branch_kept) {
+            (Some(_), true) => {
+                format!("{path} was removed; its branch {branch} is checked out elsewhere and stays")
+            }
+            (Some(commit), false) => {
+                format!("{path} was removed with its branch {branch}, which was at {commit}")
+            }
+            (None, _) => format!("{path} was removed"),
+        }
+    }
+}
+
 impl From<RemovedWorktree> for WorktreeRemoved {
     fn from(removed: RemovedWorktree) -> Self {
         let RemovedWorktree { worktree, commit, branch_kept } = removed;
         Self { worktree, commit, branch_kept }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_worktree_stands_is_said_in_few_words() {
+        let worktree = Worktree {
+            name: "x".into(),
+            path: "/w/x".into(),
+            branch: "consort/x".into(),
+            base: "main".into(),
+            base_commit: "0".into(),
+            repository: "/r".into(),
+        };
+        let mut view = WorktreeView {
+            worktree,
+            agent: None,
+            agent_name: None,
+            agent_status: None,
+            is_there: true,
+            uncommitted: Some(0),
+            ahead: Some(0),
+            behind: Some(0),
+            problem: None,
+        };
+        assert_eq!(view.standing(), "same as main");
+        (view.uncommitted, view.ahead, view.behind) = (Some(3), Some(2), Some(1));
+        assert_eq!(view.standing(), "3 uncommitted, 2 ahead of main, 1 behind");
+        view.is_there = false;
+        assert!(view.standing().starts_with("folder gone, "));
+        view.problem = Some("git failed".into());
+        assert_eq!(view.standing(), "not known: git failed");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use consort_daemon::protocol::{Call, DaemonStatus, NewProfile, codes};
-use consort_model::{Availability, ProfileSummary, TurnOutcome};
+use consort_model::{Availability, Limits, ProfileSummary, TurnOutcome};
 use consort_testkit::harness::Home;
 
 const SECRET: &str = "hunter2-9f3a71c6";
@@ -138,6 +138,30 @@ fn a_broken_configuration_is_told_with_its_place_and_never_written_over() {
     client.call::<serde_json::Value>(&Call::CheckProfiles { profile: None });
     let status: DaemonStatus = client.call(&Call::Status {});
     assert_eq!(status.trouble, None);
+}
+
+#[test]
+fn limits_are_set_at_once_and_survive_the_daemon() {
+    let home = Home::started();
+    let client = home.client();
+    let set = |name: &str, value: u64| Call::SetLimits { limits: [(name.to_owned(), value)].into() };
+    let limits: Limits = client.call(&set("companions_per_owner", 1));
+    assert_eq!(limits.companions_per_owner, 1);
+    let owner = client.new_agent("scripted");
+    let companion = |client: &consort_testkit::harness::Client| {
+        let mut request = client.new_agent_request("scripted");
+        request.companion_of = Some(owner.to_string());
+        Call::CreateAgent(request)
+    };
+    client.call::<serde_json::Value>(&companion(&client));
+    assert_eq!(client.refused(&companion(&client)).code, codes::REFUSED);
+    for (name, value) in [("patience", 1), ("subagent_depth", u64::MAX)] {
+        let refused = client.refused(&set(name, value));
+        assert!(refused.message.contains(name), "{}", refused.message);
+    }
+    home.restart();
+    let state = home.client().call::<consort_daemon::protocol::Snapshot>(&Call::Subscribe {}).state;
+    assert_eq!(state.limits, limits);
 }
 
 fn new_profile(name: &str) -> NewProfile {

@@ -17,6 +17,7 @@ use crate::ask::Ask;
 use crate::event::{AgentEvent, Event};
 use crate::ids::{AgentId, AskId, PromptId, Timestamp};
 use crate::item::ItemBody;
+use crate::limits::Limits;
 use crate::profile::DriverKind;
 use crate::relation::TaskResult;
 use crate::state::State;
@@ -50,7 +51,14 @@ pub fn consequences(state: &State, events: Vec<Event>, at: Timestamp) -> Vec<Eve
     if !events.iter().any(has_consequences) {
         return events;
     }
-    let mut after = After { state, changed: BTreeMap::new(), events: vec![], triggers: BTreeSet::new(), at };
+    let mut after = After {
+        state,
+        limits: state.limits,
+        changed: BTreeMap::new(),
+        events: vec![],
+        triggers: BTreeSet::new(),
+        at,
+    };
     for event in events {
         after.push(event);
     }
@@ -62,7 +70,11 @@ pub fn consequences(state: &State, events: Vec<Event>, at: Timestamp) -> Vec<Eve
 
 /// A quick look, since nearly all events are a conversation and nothing follows from them.
 fn has_consequences(event: &Event) -> bool {
-    let Event::Agent { change, .. } = event else { return false };
+    let change = match event {
+        Event::Agent { change, .. } => change,
+        // There may be room for more sub-agents now.
+        event => return matches!(event, Event::LimitsChanged { .. }),
+    };
     match change {
         AgentEvent::ItemAdded { item } => matches!(item.body, ItemBody::Tool(_)) && item.done,
         AgentEvent::ItemChanged { done, body, .. } => *done && matches!(body, ItemBody::Tool(_)),
@@ -80,6 +92,7 @@ fn has_consequences(event: &Event) -> bool {
 /// The state as it will be after the events so far.
 struct After<'a> {
     state: &'a State,
+    limits: Limits,
     changed: BTreeMap<AgentId, Agent>,
     events: Vec<Event>,
     triggers: BTreeSet<Trigger>,
@@ -107,6 +120,10 @@ impl<'a> After<'a> {
 
     /// Adds an event and notes what it may lead to.
     fn push(&mut self, event: Event) {
+        if let Event::LimitsChanged { limits } = &event {
+            self.limits = *limits;
+            self.triggers.insert(Trigger::SlotFreed);
+        }
         if let Event::Agent { agent: id, change } = &event {
             self.note(*id, change);
             match change {
@@ -408,7 +425,7 @@ impl<'a> After<'a> {
         }
         let top = self.top(id);
         let of = |agent: &Agent| self.top(agent.id);
-        let Some(budget) = tasks::spent_budget(self.agents(), of, top, &self.state.limits) else { return };
+        let Some(budget) = tasks::spent_budget(self.agents(), of, top, &self.limits) else { return };
         let stopped: Vec<(AgentId, Vec<AgentEvent>)> = tasks::open_tasks_below(self.agents(), of, top)
             .into_iter()
             .filter_map(|id| self.agent(id))
@@ -423,7 +440,7 @@ impl<'a> After<'a> {
 
     /// Starts the queued sub-agents that there is room for.
     fn start_queued(&mut self) {
-        for id in tasks::startable(self.agents(), &self.state.limits) {
+        for id in tasks::startable(self.agents(), &self.limits) {
             let Some(agent) = self.agent(id) else { continue };
             if self.state.has_profile(&agent.profile) {
                 let starting = start(self.state, agent, &agent.profile);

@@ -282,6 +282,7 @@ fn events() -> Vec<Event> {
         ),
         Event::RuleRemoved { rule: RuleId::new(uuid(70)) },
         Event::ProfilesChanged { profiles: state().profiles },
+        Event::LimitsChanged { limits: crate::Limits { subagent_depth: 4, ..crate::Limits::default() } },
     ]);
     events
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use consort_model::{PermissionMode, Profile, ProfileId};
+use consort_model::{Limits, PermissionMode, Profile, ProfileId};
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, Value};
 
 use super::migrate::{Found, Imported, unique_name};
@@ -129,6 +129,31 @@ pub(super) fn set_default(
         && let Some(mut key) = document.key_mut(KEY)
     {
         key.leaf_decor_mut().set_prefix(header);
+    }
+    Ok(())
+}
+
+pub(super) fn set_limits(
+    path: &Path,
+    config: &Config,
+    document: &mut DocumentMut,
+    limits: &Limits,
+) -> Result<(), ConfigError> {
+    const KEY: &str = "limits";
+    for (name, _) in consort_model::limits::NAMED {
+        let Some(value) = limits.get(name).filter(|value| config.limits.get(name) != Some(*value)) else {
+            continue;
+        };
+        let table = document.entry(KEY).or_insert_with(|| {
+            let mut table = Table::new();
+            table.decor_mut().set_prefix("\n");
+            Item::Table(table)
+        });
+        let table = table
+            .as_table_like_mut()
+            .ok_or_else(|| ConfigError::NotATable { path: path.to_owned(), key: KEY.to_owned() })?;
+        // A number past what the file can hold was refused before.
+        set(table, name, Value::from(i64::try_from(value).unwrap_or(i64::MAX)));
     }
     Ok(())
 }

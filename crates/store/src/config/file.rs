@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use consort_model::{Profile, ProfileId};
+use consort_model::{Limits, Profile, ProfileId};
 use toml_edit::DocumentMut;
 
 use super::migrate::{self, Found, Imported};
@@ -165,6 +165,11 @@ impl ConfigFile {
     /// Sets the profile that is used where none is named.
     pub fn set_default(&mut self, id: Option<&ProfileId>) -> Result<(), ConfigError> {
         self.edit(|_, config, document| edit::set_default(config, document, id))
+    }
+
+    /// Writes the limits that differ from those that are there.
+    pub fn set_limits(&mut self, limits: &Limits) -> Result<(), ConfigError> {
+        self.edit(|path, config, document| edit::set_limits(path, config, document, limits))
     }
 
     /// Adds profiles from elsewhere, but for those that run like one that is there.

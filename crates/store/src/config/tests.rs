@@ -207,6 +207,23 @@ fn the_default_is_set_and_taken_away_in_place() {
 }
 
 #[test]
+fn limits_are_written_where_they_differ_and_nothing_else_changes() {
+    let (_dir, mut file) = kept();
+    let mut limits = file.config().limits;
+    limits.companions_per_owner = 2;
+    limits.tree_cents = 500;
+    file.set_limits(&limits).unwrap();
+    let written = "companions_per_owner = 2 # more\ntree_cents = 500\n";
+    assert_eq!(text(&file), KEPT.replace("companions_per_owner = 5 # more\n", written));
+    assert_eq!(ConfigFile::load(file.path()).unwrap().config().limits, limits);
+    let (dir, path) = home();
+    let mut fresh = ConfigFile::load(&path).unwrap();
+    fresh.set_limits(&limits).unwrap();
+    assert_eq!(ConfigFile::load(&path).unwrap().config().limits, limits);
+    drop(dir);
+}
+
+#[test]
 fn edits_by_others_are_noticed_and_taken_up() {
     let (_dir, mut file) = kept();
     assert!(!file.changed());

@@ -198,7 +198,7 @@ fn check_events(dir: &Path, published: &[Arc<Stamped>]) {
         .iter()
         .filter(|stamped| match &stamped.event {
             Event::Agent { change, .. } => !change.is_transcript(),
-            Event::ProfilesChanged { .. } => false,
+            Event::ProfilesChanged { .. } | Event::LimitsChanged { .. } => false,
             _ => true,
         })
         .map(|stamped| (**stamped).clone())

@@ -4,7 +4,7 @@ use crate::agent::{Lifecycle, Status};
 use crate::command::{Actor, CreateAgent, Refusal};
 use crate::decide::testing::*;
 use crate::decide::*;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, Event};
 use crate::ids::{PromptId, Timestamp, WaitId};
 use crate::relation::TaskResult;
 use crate::session::Usage;
@@ -31,6 +31,17 @@ fn wait(team: &mut Team, who: AgentId, n: u128, on: &[AgentId]) {
 
 fn is_queued(team: &Team, id: AgentId) -> bool {
     team.agent(id).lifecycle == Lifecycle::Queued
+}
+
+#[test]
+fn queued_sub_agents_start_when_a_person_raises_the_limit() {
+    let mut team = small(1, 8);
+    let parent = team.primary(1);
+    let (first, second) = (spawn(&mut team, 10, parent), spawn(&mut team, 11, parent));
+    assert!(!is_queued(&team, first) && is_queued(&team, second));
+    let limits = crate::Limits { subagents_per_parent: 2, ..team.state.limits };
+    team.apply(vec![Event::LimitsChanged { limits }]);
+    assert!(!is_queued(&team, second));
 }
 
 #[test]
