@@ -146,7 +146,8 @@ impl Stage {
 
     fn play_on_screen(&self) -> Result<(), Stop> {
         self.raise_the_curtain()?;
-        consort_tui::open(self.home.clone(), self.program.clone(), self.repository.clone())
+        let greeting = Some(consort_tui::Greeting::Demo);
+        consort_tui::open(self.home.clone(), self.program.clone(), self.repository.clone(), greeting)
             .map_err(|error| Stop::failed(error.to_string()))
     }
 

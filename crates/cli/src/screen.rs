@@ -17,7 +17,7 @@ pub fn open() -> Result<ExitCode, Stop> {
     let link = Link::new()?;
     link.home().make().map_err(|error| Stop::failed(error.to_string()))?;
     let cwd = working_directory(None)?;
-    consort_tui::open(link.home().clone(), program()?, cwd)
+    consort_tui::open(link.home().clone(), program()?, cwd, None)
         .map_err(|error| Stop::failed(error.to_string()))?;
     Ok(ExitCode::SUCCESS)
 }

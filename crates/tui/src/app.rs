@@ -2,7 +2,7 @@
 //! screen and [`Effect`]s come out. Does no I/O itself, so a test can play any scene in one process.
 //!
 //! - `connection`: the replica, pages of transcripts, answers to commands.
-//! - `act`: what a key does. `asks`: answering. `prompt`: the composer. `mouse`: the mouse.
+//! - `act`: what a key does. `asks`: answering. `prompt`: the composer. `hunt`: searching. `mouse`: the mouse.
 //!
 //! Invariant: what is shown about agents comes from the replica; what is done is a call to the daemon. An ask is answered
 //! only by a key pressed while it had the keyboard and was on the screen.
@@ -12,8 +12,10 @@ mod agents;
 mod asks;
 mod connection;
 mod forms;
+mod hunt;
 mod mouse;
 mod prompt;
+mod worktrees;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -92,6 +94,8 @@ pub enum Effect {
     StartDaemon,
     /// Keep what is to be remembered.
     Save,
+    /// Play the demo in this terminal, and come back.
+    Demo,
 }
 
 /// What is edited elsewhere.
@@ -181,6 +185,8 @@ pub struct App {
     pub row: usize,
     /// A message at the bottom.
     pub toast: Option<Toast>,
+    /// Whether that message took more than the bar when it was last drawn.
+    pub tall_toast: bool,
     /// Whether the terminal has the focus.
     pub terminal_focused: bool,
     /// What can be clicked.
@@ -206,6 +212,9 @@ pub struct App {
     save_at: Option<Instant>,
     leaving_until: Option<Instant>,
     watched: Vec<AgentId>,
+    /// The search that goes through what is not loaded.
+    hunt: Option<hunt::Hunt>,
+    hunts: u64,
     /// An agent that was asked for and is shown once it is there.
     wanted: Option<AgentId>,
     recent: Vec<AgentId>,
@@ -214,6 +223,8 @@ pub struct App {
     drag_from: Option<(ratatui::layout::Rect, (u16, u16))>,
     /// How many columns the composer's text has.
     pub composer_columns: usize,
+    /// Where the composer's text was when it was last drawn.
+    pub composer_place: ratatui::layout::Rect,
     composer_rows: usize,
     /// Problems in the settings.
     pub problems: Vec<String>,
@@ -246,6 +257,7 @@ impl App {
             unread: HashSet::new(),
             row: 0,
             toast: None,
+            tall_toast: false,
             terminal_focused: true,
             hits: Hits::default(),
             damage: Damage { all: true, ..Damage::default() },
@@ -261,11 +273,14 @@ impl App {
             save_at: None,
             leaving_until: None,
             watched: Vec::new(),
+            hunt: None,
+            hunts: 0,
             wanted: None,
             recent: Vec::new(),
             send_when_up: false,
             drag_from: None,
             composer_columns: 80,
+            composer_place: Default::default(),
             composer_rows: 1,
             problems: Vec::new(),
         }
@@ -343,14 +358,40 @@ impl App {
 
     /// Says something at the bottom for a while.
     pub fn say(&mut self, text: impl Into<String>) {
-        self.toast = Some(Toast { text: text.into(), bad: false, until: self.now + TOAST });
-        self.damage.status = true;
+        self.toast(text.into(), false);
     }
 
     /// Says at the bottom that something went wrong.
     pub fn complain(&mut self, text: impl Into<String>) {
-        self.toast = Some(Toast { text: text.into(), bad: true, until: self.now + TOAST });
+        self.toast(text.into(), true);
+    }
+
+    fn toast(&mut self, text: String, bad: bool) {
+        // What takes longer to read stays longer.
+        let more = Duration::from_millis(40) * u32::try_from(text.len().min(1000)).unwrap_or_default();
+        self.end_toast();
+        self.toast = Some(Toast { text, bad, until: self.now + TOAST + more });
         self.damage.status = true;
+    }
+
+    fn end_toast(&mut self) {
+        // One that did not fit into the bar lay over other parts.
+        if self.toast.take().is_some() && std::mem::take(&mut self.tall_toast) {
+            self.redraw();
+        }
+        self.damage.status = true;
+    }
+
+    /// Takes the keys of a file that was edited.
+    pub fn set_keys(&mut self, settings: &crate::settings_file::ScreenSettings) {
+        let (keys, mut problems) = Keys::new(&settings.keys);
+        problems.extend(settings.problem.clone());
+        self.keys = keys;
+        if let Some(problem) = problems.first() {
+            self.complain(problem.clone());
+        }
+        self.problems = problems;
+        self.redraw();
     }
 
     /// Something that is remembered changed.
@@ -497,8 +538,7 @@ impl App {
             self.damage.panes = true;
         }
         if self.toast.as_ref().is_some_and(|toast| toast.until <= now) {
-            self.toast = None;
-            self.damage.status = true;
+            self.end_toast();
         }
         if self.leaving_until.is_some_and(|until| until <= now) {
             self.leaving_until = None;

@@ -2,12 +2,18 @@
 //!
 //! Moves by what is seen as one character. Holds no width: rows are made when it is drawn, by [`Editor::rows`].
 
-use unicode_segmentation::UnicodeSegmentation;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::text::width;
 
 /// How many changes can be undone.
 const MAX_UNDO: usize = 200;
+
+/// What the texts before them may weigh together.
+const MAX_UNDO_BYTES: usize = 4 << 20;
 
 /// A text with a cursor.
 #[derive(Clone, Default, Debug)]
@@ -20,15 +26,22 @@ pub struct Editor {
     typing: bool,
 }
 
-/// A text as rows of a width.
+/// A text, or what is around its cursor, as rows of a width.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rows {
     /// Each row's bytes within the text.
-    pub rows: Vec<std::ops::Range<usize>>,
+    pub rows: Vec<Range<usize>>,
     /// The row that the cursor is in.
     pub row: usize,
     /// The cursor's column within it.
     pub column: usize,
+}
+
+impl Rows {
+    /// The first of so many rows, such that the one with the cursor is in sight.
+    pub fn top(&self, height: usize) -> usize {
+        (self.row + 1).saturating_sub(height)
+    }
 }
 
 impl Editor {
@@ -77,7 +90,7 @@ impl Editor {
     }
 
     /// Puts something in the place of some bytes and the cursor after it.
-    pub fn splice(&mut self, range: std::ops::Range<usize>, text: &str) {
+    pub fn splice(&mut self, range: Range<usize>, text: &str) {
         if self.text.get(range.clone()).is_none() {
             return;
         }
@@ -92,8 +105,9 @@ impl Editor {
         }
         self.typing = typing;
         self.undo.push((self.text.clone(), self.cursor));
-        if self.undo.len() > MAX_UNDO {
-            self.undo.remove(0);
+        let mut bytes: usize = self.undo.iter().map(|(text, _)| text.len()).sum();
+        while self.undo.len() > MAX_UNDO || (bytes > MAX_UNDO_BYTES && self.undo.len() > 1) {
+            bytes -= self.undo.remove(0).0.len();
         }
     }
 
@@ -108,8 +122,11 @@ impl Editor {
 
     /// The nearest place between two clusters, from here on.
     fn boundary(&self, at: usize) -> usize {
-        let mut ends = self.text.grapheme_indices(true).map(|(start, _)| start);
-        ends.find(|start| *start >= at).unwrap_or(self.text.len())
+        let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
+        match cursor.is_boundary(&self.text, 0) {
+            Ok(true) => at,
+            _ => cursor.next_boundary(&self.text, 0).ok().flatten().unwrap_or(self.text.len()),
+        }
     }
 
     fn before(&self) -> usize {
@@ -185,7 +202,7 @@ impl Editor {
         self.go(self.text.len());
     }
 
-    fn cut(&mut self, range: std::ops::Range<usize>, keep: bool) {
+    fn cut(&mut self, range: Range<usize>, keep: bool) {
         if range.is_empty() {
             return;
         }
@@ -235,32 +252,30 @@ impl Editor {
 
     /// The text as rows of so many columns.
     pub fn rows(&self, columns: usize) -> Rows {
-        let columns = columns.max(1);
-        let mut rows = Vec::new();
-        let mut start = 0;
-        for line in self.text.split('\n') {
-            let end = start + line.len();
-            let mut row = start;
-            let mut taken = 0;
-            let mut space = None;
-            for (at, cluster) in line.grapheme_indices(true) {
-                let wide = width::of_cluster(cluster).max(usize::from(cluster == "\t"));
-                while taken > 0 && taken + wide > columns {
-                    // After the last space if there is one, so that words stay whole.
-                    let cut = space.filter(|cut| *cut > row).unwrap_or(start + at);
-                    rows.push(row..cut);
-                    row = cut;
-                    taken = width::of(self.text.get(cut..start + at).unwrap_or_default());
-                    space = None;
-                }
-                taken += wide;
-                if cluster == " " {
-                    space = Some(start + at + 1);
-                }
+        self.near(columns, usize::MAX)
+    }
+
+    /// The rows around the cursor: at least so many before it and after it, if there are. Costs what they hold rather
+    /// than what the whole text does, so that typing into a long text is as quick as into a short one.
+    pub fn near(&self, columns: usize, count: usize) -> Rows {
+        let (mut start, mut end) = (self.line_start(), self.line_end());
+        let mut rows = VecDeque::from(self.rows_of_line(start..end, columns));
+        let own = rows.len();
+        while start > 0 && rows.len() < own.saturating_add(count) {
+            let line_end = start - 1;
+            start = self.text.get(..line_end).unwrap_or_default().rfind('\n').map_or(0, |at| at + 1);
+            for row in self.rows_of_line(start..line_end, columns).into_iter().rev() {
+                rows.push_front(row);
             }
-            rows.push(row..end);
-            start = end + 1;
         }
+        let before = rows.len();
+        while end < self.text.len() && rows.len() < before.saturating_add(count) {
+            let line_start = end + 1;
+            let tail = self.text.get(line_start..).unwrap_or_default();
+            end = line_start + tail.find('\n').unwrap_or(tail.len());
+            rows.extend(self.rows_of_line(line_start..end, columns));
+        }
+        let rows = Vec::from(rows);
         let row = rows.iter().rposition(|row| row.start <= self.cursor).unwrap_or(0);
         let column = rows
             .get(row)
@@ -268,16 +283,49 @@ impl Editor {
         Rows { rows, row, column }
     }
 
+    fn rows_of_line(&self, line: Range<usize>, columns: usize) -> Vec<Range<usize>> {
+        let columns = columns.max(1);
+        let mut rows = Vec::new();
+        let Range { start, end } = line;
+        let mut row = start;
+        let mut taken = 0;
+        let mut space = None;
+        for (at, cluster) in self.text.get(start..end).unwrap_or_default().grapheme_indices(true) {
+            let wide = width::of_cluster(cluster).max(usize::from(cluster == "\t"));
+            while taken > 0 && taken + wide > columns {
+                // After the last space if there is one, so that words stay whole.
+                let cut = space.filter(|cut| *cut > row).unwrap_or(start + at);
+                rows.push(row..cut);
+                row = cut;
+                taken = width::of(self.text.get(cut..start + at).unwrap_or_default());
+                space = None;
+            }
+            taken += wide;
+            if cluster == " " {
+                space = Some(start + at + 1);
+            }
+        }
+        rows.push(row..end);
+        rows
+    }
+
     /// A row up; false if there is none.
     pub fn up(&mut self, columns: usize) -> bool {
-        let rows = self.rows(columns);
+        let rows = self.near(columns, 1);
         rows.row.checked_sub(1).is_some_and(|row| self.go_to(&rows, row))
     }
 
     /// A row down; false if there is none.
     pub fn down(&mut self, columns: usize) -> bool {
-        let rows = self.rows(columns);
+        let rows = self.near(columns, 1);
         rows.row + 1 < rows.rows.len() && self.go_to(&rows, rows.row + 1)
+    }
+
+    /// To this row and column of what a view of so many rows shows, or as near as the text goes.
+    pub fn place(&mut self, columns: usize, height: usize, row: usize, column: usize) {
+        let rows = Rows { column, ..self.near(columns, height) };
+        let last = rows.rows.len().saturating_sub(1);
+        self.go_to(&rows, rows.top(height).saturating_add(row).min(last));
     }
 
     fn go_to(&mut self, rows: &Rows, row: usize) -> bool {
@@ -325,6 +373,17 @@ mod tests {
         assert_eq!((rows.row, rows.column), (2, 4));
     }
 
+    #[test]
+    fn a_place_is_the_nearest_character() {
+        let mut editor = Editor::with("a漢b\nlong");
+        for ((row, column), cursor) in
+            [((0, 0), 0), ((0, 1), 1), ((0, 3), 4), ((0, 9), 5), ((1, 2), 8), ((7, 0), 6)]
+        {
+            editor.place(10, 10, row, column);
+            assert_eq!(editor.cursor(), cursor, "{row} {column}");
+        }
+    }
+
     proptest! {
         #[test]
         fn rows_hold_the_whole_text_and_none_is_too_wide(text in "[a-z 漢\n]{0,60}", columns in 2usize..12) {
@@ -335,6 +394,20 @@ mod tests {
             for row in &rows.rows {
                 prop_assert!(width::of(text[row.clone()].trim_end()) <= columns);
             }
+        }
+
+        #[test]
+        fn the_rows_around_the_cursor_are_those_of_the_whole_text(text in "[a-z 漢\n]{0,80}", at in 0usize..80, columns in 2usize..9, count in 0usize..5) {
+            let mut editor = Editor::with(text);
+            for _ in 0..at {
+                editor.left();
+            }
+            let (all, near) = (editor.rows(columns), editor.near(columns, count));
+            prop_assert_eq!(near.column, all.column);
+            prop_assert!(near.row >= count.min(all.row));
+            prop_assert!(near.rows.len() - near.row > count.min(all.rows.len() - all.row - 1));
+            let first = all.row - near.row;
+            prop_assert_eq!(&all.rows[first..first + near.rows.len()], &near.rows[..]);
         }
 
         #[test]

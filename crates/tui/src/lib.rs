@@ -35,12 +35,26 @@ use std::path::PathBuf;
 use consort_daemon::home::Home;
 
 use app::App;
+use keys::Action;
 use memory::Memory;
 use run::ScreenError;
 use text::theme::Theme;
 
-/// Opens the screen and stays until a person leaves it. `program` is the `consort` binary, to start the daemon with.
-pub fn open(home: Home, program: PathBuf, cwd: PathBuf) -> Result<(), ScreenError> {
+/// What the screen says first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Greeting {
+    /// What to do in the demo.
+    Demo,
+}
+
+/// Opens the screen and stays until a person leaves it. `program` is the `consort` binary, to start the daemon with;
+/// `greeting` is what to say first, with the keys as they are configured.
+pub fn open(
+    home: Home,
+    program: PathBuf,
+    cwd: PathBuf,
+    greeting: Option<Greeting>,
+) -> Result<(), ScreenError> {
     let memory = Memory::load(&home.root().join("ui.json"));
     let settings = settings_file::read(&home.config());
     let (keys, mut problems) = keys::Keys::new(&settings.keys);
@@ -50,6 +64,12 @@ pub fn open(home: Home, program: PathBuf, cwd: PathBuf) -> Result<(), ScreenErro
     let mut app = App::new(memory, keys, theme, cwd);
     if let Some(problem) = problems.first() {
         app.complain(problem.clone());
+    }
+    if let Some(Greeting::Demo) = greeting {
+        let (needy, quit) = (app.keys.label(Action::NextNeedy), app.keys.label(Action::Quit));
+        app.say(format!(
+            "The demo: the team asks you before it changes anything; {needy} goes there, {quit} leaves"
+        ));
     }
     app.problems = problems;
     run::run(app, home, program)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use consort_model::Attachment;
+use consort_model::image::base64;
 
 use crate::text::theme::Theme;
 
@@ -136,29 +137,7 @@ fn attach_image(bytes: &[u8]) -> Result<Attachment, String> {
     if bytes.len() as u64 > MAX_IMAGE {
         return Err(format!("the image is larger than {} MB", MAX_IMAGE >> 20));
     }
-    let mime_type = match bytes {
-        [0x89, b'P', b'N', b'G', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        _ => return Err("that is neither a PNG, JPEG, GIF nor WebP image".to_owned()),
-    };
-    Ok(Attachment::Image { mime_type: mime_type.to_owned(), data: base64(bytes) })
-}
-
-/// Base 64, as images and the clipboard's sequence have it.
-pub fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * at)) as usize & 63];
-            text.push(if at <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
+    Attachment::image(bytes).ok_or_else(|| "that is neither a PNG, JPEG, GIF nor WebP image".to_owned())
 }
 
 /// The sequence that puts a text into the terminal's clipboard, through tmux too.
@@ -181,6 +160,16 @@ fn wrapped_for_tmux(sequence: &str) -> String {
     }
     // tmux reads OSC 52 itself and passes the rest through where it is allowed to.
     format!("{sequence}\x1bPtmux;{}\x1b\\", sequence.replace('\x1b', "\x1b\x1b"))
+}
+
+/// Plays the demo in the terminal, which is lent meanwhile.
+pub fn play_demo(program: &Path) -> Result<(), String> {
+    println!("the stage for the demo is being set…");
+    match Command::new(program).arg("demo").status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the demo ended with {status}; `consort demo` in a shell says why")),
+        Err(error) => Err(format!("the demo cannot be started: {error}")),
+    }
 }
 
 /// Opens a text in the person's editor; what it is afterwards. The terminal is lent meanwhile.

@@ -10,7 +10,8 @@ pub mod pager;
 pub mod picker;
 pub mod settings;
 
-use consort_model::{AgentId, AskId, PermissionMode, PromptId};
+use consort_daemon::protocol::WorktreeView;
+use consort_model::{AgentId, AskId, Integration, PermissionMode, PromptId};
 
 use crate::desk::Layout;
 use crate::keys::{Action, Context};
@@ -19,7 +20,7 @@ pub use field::{Field, Purpose};
 pub use form::Form;
 pub use inbox::Inbox;
 pub use pager::Pager;
-pub use picker::{Choice, Picker};
+pub use picker::{Awaited, Choice, Picker};
 pub use settings::Settings;
 
 /// What lies over everything else.
@@ -121,6 +122,30 @@ pub enum Command {
     Rename(AgentId),
     /// Start the daemon.
     StartDaemon,
+    /// What can be chosen for a new agent, in a form.
+    DescribeAgent {
+        /// Whether it begins with a worktree of its own.
+        worktree: bool,
+    },
+    /// What can be done with a worktree.
+    Worktree(Box<WorktreeView>),
+    /// What an agent changed.
+    Changes(AgentId),
+    /// Bring a worktree's branch home, by its folder.
+    FinishWorktree {
+        /// The folder.
+        path: String,
+        /// How it is brought up to date first.
+        by: Integration,
+        /// Whether it stays.
+        keep: bool,
+    },
+    /// Remove a worktree without work in it, by its folder.
+    RemoveWorktree(String),
+    /// Ask whether a worktree is to be removed with the work in it: its folder, and what would be lost.
+    DiscardWorktree(String, String),
+    /// Nothing but to say why this cannot be had.
+    Explain(String),
     /// Nothing.
     Nothing,
 }

@@ -336,6 +336,10 @@ impl Loop {
                         Editing::Config => outside::edit(None, Some(config)),
                     })?;
                     self.canvas.reset(Terminal::size());
+                    self.app.tick(Instant::now(), wall());
+                    if editing == Editing::Config {
+                        self.app.set_keys(&crate::settings_file::read(&self.home.config()));
+                    }
                     self.app.edited(editing, outcome);
                 }
                 Effect::Copy(text) => write_all(outside::copy_sequence(&text).as_bytes())?,
@@ -351,6 +355,14 @@ impl Loop {
                     Found::Branch(folder, branch)
                 }),
                 Effect::StartDaemon => self.start_daemon(),
+                Effect::Demo => {
+                    let program = self.program.clone();
+                    let outcome = terminal.lend(|| outside::play_demo(&program))?;
+                    self.canvas.reset(Terminal::size());
+                    // What is said now is said for a while from now on.
+                    self.app.tick(Instant::now(), wall());
+                    self.app.demo_over(outcome);
+                }
             }
         }
         Ok(())

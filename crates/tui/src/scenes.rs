@@ -1,17 +1,18 @@
 //! The whole screen in one process: keys go in, a daemon that is played answers, and what is seen is compared.
 
 mod behaviour;
+mod chores;
 mod pictures;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use consort_daemon::protocol::{Call, ErrorBody, Notification, Snapshot, TranscriptPage};
+use consort_daemon::protocol::{Call, ErrorBody, Notification, Snapshot, TranscriptPage, WorktreeView};
 use consort_model::event::AgentEvent;
 use consort_model::{
     Agent, AgentId, AnswerOption, Ask, AskBody, AskId, Availability, Diff, DriverKind, Event, Item, ItemBody,
-    ItemIndex, OptionKind, Profile, ProfileId, RevisionKey, Stamped, State, Timestamp, ToolCall, ToolCallId,
-    ToolKind, ToolStatus, Turn, TurnId,
+    ItemIndex, Letter, LetterState, OptionKind, Profile, ProfileId, PromptId, RevisionKey, Stamped, State,
+    Status, Timestamp, ToolCall, ToolCallId, ToolKind, ToolStatus, Turn, TurnId, Worktree,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -39,6 +40,8 @@ pub struct Scene {
     pub calls: Vec<Call>,
     pub effects: Vec<Effect>,
     pub watched: BTreeSet<AgentId>,
+    /// The worktrees that the daemon knows.
+    pub worktrees: Vec<WorktreeView>,
     canvas: Canvas,
     terminal: vt100::Parser,
     pub written: usize,
@@ -65,6 +68,7 @@ impl Scene {
             calls: vec![],
             effects: vec![],
             watched: BTreeSet::new(),
+            worktrees: vec![],
             canvas: Canvas::new(area),
             terminal: vt100::Parser::new(size(rows), size(columns), 0),
             written: 0,
@@ -123,6 +127,16 @@ impl Scene {
             }
             Call::CheckProfiles { .. } => "[]".to_owned(),
             Call::Diff { .. } => return,
+            Call::ListWorktrees {} => json(&self.worktrees),
+            // What becomes of these is for the scene to say.
+            Call::FinishWorktree { .. } | Call::RemoveWorktree { .. } | Call::SetLimits { .. } => {
+                self.calls.push(call);
+                return;
+            }
+            Call::AnswerMany { .. } => {
+                self.calls.push(call);
+                "[]".to_owned()
+            }
             other => {
                 self.calls.push(other.clone());
                 "{}".to_owned()
@@ -229,7 +243,6 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap()
 }
 
-#[allow(dead_code, reason = "used where a scene refuses")]
 fn refusal(message: &str) -> ErrorBody {
     ErrorBody::new(-32001, message)
 }
@@ -319,7 +332,7 @@ pub fn edit_approval(n: u128) -> Ask {
 
 /// A conversation with a bit of everything.
 pub fn conversation() -> Vec<Item> {
-    use consort_model::{PlanEntry, PlanStatus, PromptId, PromptOrigin};
+    use consort_model::{PlanEntry, PlanStatus, PromptOrigin};
     let user = ItemBody::User {
         prompt: PromptId::new(Uuid::nil()),
         origin: PromptOrigin::Person,
@@ -346,6 +359,48 @@ pub fn conversation() -> Vec<Item> {
         },
     ];
     bodies.into_iter().enumerate().map(|(index, body)| item(index as u64, body)).collect()
+}
+
+/// A worktree that an agent has.
+pub fn worktree(name: &str) -> Worktree {
+    Worktree {
+        name: name.into(),
+        path: format!("/worktrees/{name}"),
+        branch: format!("consort/{name}"),
+        base: "main".into(),
+        base_commit: "0".repeat(40),
+        repository: "/w".into(),
+    }
+}
+
+/// The same as the daemon lists it, with work in it.
+pub fn seen_worktree(name: &str, agent: Option<AgentId>) -> WorktreeView {
+    WorktreeView {
+        worktree: worktree(name),
+        agent,
+        agent_name: agent.map(|_| "fixer".to_owned()),
+        agent_status: agent.map(|_| Status::Idle),
+        is_there: true,
+        uncommitted: Some(3),
+        ahead: Some(2),
+        behind: Some(0),
+        problem: None,
+    }
+}
+
+/// Messages between the agents 1 and 2.
+pub fn letters() -> VecDeque<Letter> {
+    let letter = |n: u128, state: LetterState, preview: &str| Letter {
+        prompt: PromptId::new(Uuid::from_u128(n)),
+        from: agent_id(2),
+        at: Timestamp(NOW - 60_000 * n as i64),
+        state,
+        preview: preview.into(),
+    };
+    VecDeque::from([
+        letter(2, LetterState::Read, "Which port does the server use?"),
+        letter(1, LetterState::Queued, "The tests are green; have a look at src/lib.rs when you can."),
+    ])
 }
 
 /// A state with profiles and these agents.

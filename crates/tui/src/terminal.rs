@@ -31,6 +31,7 @@ struct Signals {
     wake: UnixStream,
     resized: Arc<AtomicBool>,
     ended: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
 }
 
 /// What signals said since the last look.
@@ -74,7 +75,8 @@ impl Terminal {
         while matches!(io::Read::read(&mut self.signals.wake, &mut drained), Ok(read) if read > 0) {}
         Signalled {
             resized: self.signals.resized.swap(false, Ordering::Relaxed),
-            ended: self.signals.ended.swap(false, Ordering::Relaxed),
+            ended: self.signals.ended.swap(false, Ordering::Relaxed)
+                | self.signals.interrupted.swap(false, Ordering::Relaxed),
         }
     }
 
@@ -82,6 +84,8 @@ impl Terminal {
     pub fn lend<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<R> {
         give_back();
         let outcome = work();
+        // Ctrl-c was meant for whoever had the terminal.
+        self.signals.interrupted.store(false, Ordering::Relaxed);
         take(false)?;
         Ok(outcome)
     }
@@ -103,19 +107,20 @@ impl Signals {
         sender.set_nonblocking(true)?;
         let resized = Arc::new(AtomicBool::new(false));
         let ended = Arc::new(AtomicBool::new(false));
+        let interrupted = Arc::new(AtomicBool::new(false));
         let flags = [
             (SIGWINCH, &resized),
             (SIGCONT, &resized),
             (SIGTERM, &ended),
             (SIGHUP, &ended),
-            (SIGINT, &ended),
-            (SIGQUIT, &ended),
+            (SIGINT, &interrupted),
+            (SIGQUIT, &interrupted),
         ];
         for (signal, flag) in flags {
             signal_hook::flag::register(signal, Arc::clone(flag))?;
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(Self { wake, resized, ended })
+        Ok(Self { wake, resized, ended, interrupted })
     }
 }
 

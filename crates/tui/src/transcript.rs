@@ -139,6 +139,8 @@ pub struct Transcript {
     height: usize,
     /// Whether something came below what is looked at.
     unseen: bool,
+    /// Whether the line of the place is to be the one that fits the search, once it is laid out.
+    seek: bool,
 }
 
 impl Default for Transcript {
@@ -156,6 +158,7 @@ impl Default for Transcript {
             search: String::new(),
             height: 0,
             unseen: false,
+            seek: false,
         }
     }
 }
@@ -417,6 +420,9 @@ impl Transcript {
     /// The lines on a screen of this height, topmost first. Corrects the place where there is nothing any more.
     pub fn view(&mut self, look: &Look<'_>, height: usize) -> Vec<Shown<'_>> {
         self.height = height;
+        if self.seek {
+            self.seek_line(look, height);
+        }
         let (mut at, mut line) = match self.place {
             Place::End => self.end_start(look, height),
             Place::At { index, line } => {
@@ -593,9 +599,39 @@ impl Transcript {
             self.entries.iter().skip(after).find(fits)
         };
         let Some(index) = found.map(|entry| entry.item.index.0) else { return false };
-        self.chosen = Some(index);
-        self.place = Place::At { index, line: 0 };
+        self.show_found(index);
         true
+    }
+
+    /// Shows an item that fits the search, unfolded and at the line that fits; the page to load first, if need be.
+    pub fn show_found(&mut self, index: u64) -> Option<Wanted> {
+        if !self.is_open(index) {
+            self.toggle(index);
+        }
+        self.seek = true;
+        self.to_item(index)
+    }
+
+    /// The items that are loaded, from the first to before the last; and how many there are in all.
+    pub fn extent(&self) -> (std::ops::Range<u64>, u64) {
+        (self.first()..self.next().max(self.first()), self.total)
+    }
+
+    /// Puts the line that fits the search a bit below the top.
+    fn seek_line(&mut self, look: &Look<'_>, height: usize) {
+        let Place::At { index, .. } = self.place else { return };
+        let Some(at) = self.at(index) else { return };
+        self.seek = false;
+        self.count(at, look);
+        let fits = |line: &Line<'_>| {
+            let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
+            text.to_lowercase().contains(&self.search)
+        };
+        let found = self.entries.get_mut(at).and_then(|entry| entry.lines(look).position(fits));
+        let chosen = self.chosen;
+        self.place = Place::At { index, line: found.unwrap_or(0) };
+        self.scroll(look, -((height / 3) as isize));
+        self.chosen = chosen;
     }
 
     /// What is searched for, in lower case.

@@ -3,7 +3,7 @@
 //! One module per part of the screen. [`draw`] draws the parts that are damaged into a buffer that keeps the others.
 
 mod ask;
-mod composer;
+pub(crate) mod composer;
 mod overlay;
 mod pane;
 mod sidebar;
@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, Damage, Selection};
+use crate::app::{App, Connection, Damage, Selection};
 use crate::text::theme::Theme;
 use crate::text::width;
 
@@ -57,7 +57,8 @@ pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<(u16, u16)> {
         || app.selection.is_some()
         || parts != app.parts
         || !app.overlays.is_empty()
-        || app.completion.is_some();
+        || app.completion.is_some()
+        || app.toast.as_ref().is_some_and(|toast| status::is_tall(toast, area.width));
     app.parts = parts;
     let mut canvas = Canvas { buffer, theme: app.theme };
     if all {
@@ -93,6 +94,9 @@ pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<(u16, u16)> {
         composer::draw_completion(app, &mut canvas, parts.composer);
     } else {
         app.cursor = overlay::draw(app, &mut canvas, area);
+    }
+    if !matches!(app.connection, Connection::Lost { .. }) {
+        status::draw_tall_toast(app, &mut canvas, parts.status);
     }
     if let Some(selection) = &mut app.selection {
         mark_selection(selection, &mut canvas);
@@ -264,6 +268,11 @@ pub(crate) fn draw_mark(app: &mut App, canvas: &mut Canvas<'_>, x: u16, y: u16, 
     if spins {
         app.spinners.push((x, y));
     }
+}
+
+/// What stands before a cost that is estimated: of the drivers, only Claude's program tells what was really charged.
+pub(crate) fn about_cost(agent: &Agent) -> &'static str {
+    if agent.driver == consort_model::DriverKind::Claude { "" } else { "~" }
 }
 
 /// How long something takes, for people.

@@ -1,10 +1,10 @@
 //! What a key does.
 
-use consort_daemon::protocol::{Call, NewRule, NewRuleScope};
-use consort_model::policy::Subject;
-use consort_model::{AgentId, Answer, Effect as RuleEffect, RuleId, Status, ToolKind};
+use consort_daemon::protocol::Call;
+use consort_model::{AgentId, Answer, DiffText, Status};
 use uuid::Uuid;
 
+use super::hunt::Way;
 use super::{App, Connection, Editing, Effect, Focus, Reply};
 use crate::input::Key;
 use crate::keys::{Action, Context};
@@ -66,6 +66,11 @@ impl App {
                 }
             }
             Action::Interrupt => self.interrupt(),
+            Action::RestartHere => {
+                if let Some(agent) = self.focused_agent().map(|agent| agent.id) {
+                    self.carry_out(Command::Restart(agent));
+                }
+            }
             Action::NextPane | Action::PreviousPane => {
                 self.memory.desk.step_pane(&self.state, action == Action::PreviousPane);
                 self.completion = None;
@@ -128,7 +133,20 @@ impl App {
                 self.damage.panes = true;
             }
             Action::CopyLast => self.copy_last(),
-            Action::Diff => self.open_changes(),
+            Action::Diff => {
+                if let Some(agent) = self.focused_agent().map(|agent| agent.id) {
+                    self.open_changes(agent);
+                }
+            }
+            Action::Worktrees => self.open_worktrees(),
+            Action::Messages => self.pick_message(),
+            Action::About => {
+                if let Some(agent) = self.focused_agent().map(|agent| agent.id) {
+                    self.open(Overlay::Pager(Pager::new(Text::About(agent))));
+                }
+            }
+            Action::Welcome => self.open(Overlay::Pager(Pager::new(Text::Welcome))),
+            Action::PlayDemo => self.effect(Effect::Demo),
             Action::Sessions => self.pick_session(),
             Action::Settings => {
                 self.call(Call::CheckProfiles { profile: None }, Reply::Checked);
@@ -233,7 +251,6 @@ impl App {
         let look = Look { theme: &self.theme, width, name_of: &names };
         let Some(transcript) = self.transcripts.get_mut(&agent) else { return };
         let mut copied = None;
-        let mut missing = false;
         match action {
             Action::ItemUp => transcript.choose(&look, false),
             Action::ItemDown => transcript.choose(&look, true),
@@ -250,19 +267,18 @@ impl App {
             }
             Action::NextFound | Action::PreviousFound => {
                 let words = transcript.searched().to_owned();
-                missing = !transcript.find(&words, action == Action::PreviousFound);
+                let back = action == Action::PreviousFound;
+                return self.search(agent, words, if back { Way::Back } else { Way::On });
             }
             Action::LeaveTranscript => {
                 transcript.choose_none();
+                self.hunt = None;
                 self.focus = Focus::Composer;
             }
             _ => return self.act_on_agent(action),
         }
         if let Some(text) = copied {
             self.copy(text);
-        }
-        if missing {
-            self.say("no other place fits in what is loaded");
         }
         self.load_page(agent);
         self.redraw();
@@ -324,11 +340,7 @@ impl App {
                 _ => {}
             },
             Some(Overlay::Field(field)) => match (action, editing, key.writes()) {
-                (Some(Action::ListChoose), ..) => {
-                    if let Some(Overlay::Field(field)) = self.overlays.pop() {
-                        self.filled(field);
-                    }
-                }
+                (Some(Action::ListChoose), ..) => self.submit_top(),
                 (Some(Action::ListLeave), ..) => {
                     self.overlays.pop();
                 }
@@ -343,7 +355,7 @@ impl App {
     }
 
     /// A field was filled.
-    fn filled(&mut self, field: Field) {
+    pub(super) fn filled(&mut self, field: Field) {
         let text = field.editor.text().trim().to_owned();
         match field.purpose {
             Purpose::Rename(agent) if !text.is_empty() => {
@@ -359,15 +371,8 @@ impl App {
             }
             Purpose::Reply(ask) => self.reply(ask, text),
             Purpose::Search(agent) => {
-                let found = self
-                    .transcripts
-                    .get_mut(&agent)
-                    .is_some_and(|it| it.find(&text, true) || it.find(&text, false));
                 self.focus = Focus::Transcript;
-                if !found {
-                    self.say(format!("`{text}` is not in what is loaded"));
-                }
-                self.load_page(agent);
+                self.search(agent, text, Way::Around);
             }
             Purpose::NewWorkspace if !text.is_empty() => {
                 let at = self.memory.desk.add(&text);
@@ -384,16 +389,8 @@ impl App {
             Purpose::DuplicateProfile(profile) if !text.is_empty() => {
                 self.call(Call::DuplicateProfile { profile, name: text }, Reply::Once);
             }
-            Purpose::NewRule if !text.is_empty() => {
-                let rule = NewRule {
-                    id: RuleId::new(Uuid::now_v7()),
-                    effect: RuleEffect::Allow,
-                    scope: NewRuleScope::All,
-                    tool: Some(ToolKind::Execute),
-                    subject: Subject::Command { pattern: text },
-                };
-                self.call(Call::AddRule(rule), Reply::Command);
-            }
+            Purpose::Limit(name) => self.set_limit(name, &text),
+            Purpose::DiscardWorktree(path) => self.discard_worktree(path, &text),
             _ => {}
         }
         self.redraw();
@@ -514,6 +511,16 @@ impl App {
                     self.effect(Effect::StartDaemon);
                 }
             }
+            Command::DescribeAgent { worktree } => self.describe_agent(worktree),
+            Command::Worktree(view) => self.pick_for_worktree(&view),
+            Command::Changes(agent) => self.open_changes(agent),
+            Command::FinishWorktree { path, by, keep } => {
+                self.say("bringing the branch home…");
+                self.call(Call::FinishWorktree { worktree: path, by, keep }, Reply::WorktreeFinished);
+            }
+            Command::RemoveWorktree(path) => self.remove_worktree(path, false),
+            Command::DiscardWorktree(path, lost) => self.confirm_discard(path, &lost),
+            Command::Explain(why) => self.complain(why),
             Command::Nothing => {}
         }
         self.redraw();
@@ -540,14 +547,13 @@ impl App {
         }
     }
 
-    fn open_changes(&mut self) {
-        let Some(agent) = self.focused_agent().map(|agent| agent.id) else { return };
+    fn open_changes(&mut self, agent: AgentId) {
         self.call(Call::Diff { agent: agent.to_string(), paths: Vec::new() }, Reply::Diff(agent));
         self.open(Overlay::Pager(Pager::new(Text::Changes(agent, None))));
     }
 
     /// What an agent changed was told.
-    pub fn changes(&mut self, agent: AgentId, diff: String) {
+    pub fn changes(&mut self, agent: AgentId, diff: Result<DiffText, String>) {
         for overlay in &mut self.overlays {
             if let Overlay::Pager(pager) = overlay
                 && let Text::Changes(of, text) = &mut pager.text

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consort_daemon::protocol::{Call, NewAgent};
+use consort_daemon::protocol::{Call, MessageView, NewAgent};
 use consort_model::{Agent, AgentId, Availability, PermissionMode, Status};
 use uuid::Uuid;
 
@@ -12,6 +12,7 @@ use crate::keys::{Action, TABLE};
 use crate::overlay::{Choice, Command, Field, Overlay, Picker, Purpose};
 use crate::text::clean;
 use crate::tree::{self, Row};
+use crate::view::duration;
 
 impl App {
     /// A new agent of a profile, or of the default one; its id.
@@ -50,7 +51,7 @@ impl App {
 
     /// The profiles, to make an agent of one.
     pub(super) fn pick_profile(&mut self, companion_of: Option<AgentId>) {
-        let choices = self
+        let mut choices: Vec<Choice> = self
             .state
             .profiles
             .iter()
@@ -59,9 +60,11 @@ impl App {
                 let model = profile.default_model.as_deref().unwrap_or_default();
                 let detail = format!("{} {model}", profile.driver).trim_end().to_owned();
                 match &profile.availability {
-                    Availability::Unavailable { reason } => Choice::new(name, Command::Nothing)
-                        .detail(clean::one_line(reason))
-                        .note("not available"),
+                    Availability::Unavailable { reason } => {
+                        Choice::new(name, Command::Explain(reason.clone()))
+                            .detail(clean::one_line(reason))
+                            .note("not available")
+                    }
                     _ => {
                         let command = Command::Create { profile: profile.id.to_string(), companion_of };
                         let note = if profile.is_default { "default" } else { "" };
@@ -70,6 +73,13 @@ impl App {
                 }
             })
             .collect();
+        if companion_of.is_none() {
+            let worktree =
+                Choice::new("in a worktree of its own…", Command::DescribeAgent { worktree: true });
+            choices.push(worktree.detail("a branch and a folder that nobody else changes"));
+            let more = Choice::new("choose more…", Command::DescribeAgent { worktree: false });
+            choices.push(more.detail("name, folder, permission mode, first prompt"));
+        }
         let title = match companion_of {
             Some(owner) => format!("A companion for {}", self.name_of(owner)),
             None => format!("New agent in {}", self.cwd.display()),
@@ -292,6 +302,24 @@ impl App {
             })
             .collect();
         self.open(Overlay::Picker(Picker::new("Every conversation", choices)));
+    }
+
+    /// The last messages between agents, newest first.
+    pub(super) fn pick_message(&mut self) {
+        let choices = MessageView::list(&self.state, None)
+            .into_iter()
+            .rev()
+            .map(|message| {
+                let (from, to) = (clean::one_line(&message.from_name), clean::one_line(&message.to_name));
+                let age = if self.wall > 0 { duration(self.wall - message.at.0) } else { String::new() };
+                Choice::new(format!("{from} → {to}"), Command::Show(message.to))
+                    .detail(clean::one_line(&message.preview))
+                    .note(format!("{} {age}", message.state.word()).trim_end())
+            })
+            .collect();
+        let mut picker = Picker::new("Messages between agents", choices);
+        picker.empty = "no agent has written to another".to_owned();
+        self.open(Overlay::Picker(picker));
     }
 
     /// Every command and agent by name.

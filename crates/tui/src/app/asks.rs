@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use consort_daemon::protocol::Call;
+use consort_daemon::protocol::{Answered, AskAnswer, Call};
 use consort_model::{Agent, AgentId, Answer, Ask, AskBody, AskId, GrantScope, ToolCall, ToolKind};
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ use crate::overlay::{Choice, Command, Field, Form, Inbox, Overlay, Picker, Purpo
 
 /// How long an ask that came under the keyboard by itself must have been on the screen before a key answers it.
 const ARMED_AFTER: Duration = Duration::from_millis(600);
+
+/// Answers that the daemon takes in one call.
+const ANSWERED_AT_ONCE: usize = 1000;
 
 /// The ask that has or would have the keyboard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -118,6 +121,14 @@ impl App {
             .agents
             .values()
             .find_map(|agent| agent.asks.iter().find(|ask| ask.id == id).map(|ask| (agent, ask)))
+    }
+
+    /// Those that are answered together, in the order of the inbox.
+    pub fn marked_asks(&self, focus: &AskFocus) -> Vec<(&Agent, &Ask)> {
+        if focus.marked.is_empty() {
+            return Vec::new();
+        }
+        self.state.inbox().into_iter().filter(|(_, ask)| focus.marked.contains(&ask.id)).collect()
     }
 
     /// The ask that has the keyboard.
@@ -247,7 +258,7 @@ impl App {
         if focus.marked.is_empty() {
             focus.current.into_iter().collect()
         } else {
-            focus.marked.iter().copied().collect()
+            self.marked_asks(focus).into_iter().map(|(_, ask)| ask.id).collect()
         }
     }
 
@@ -297,9 +308,15 @@ impl App {
 
     /// Sends an answer.
     pub fn answer(&mut self, asks: &[AskId], answer: &Answer) {
-        for ask in asks {
+        if let [ask] = asks {
             let call = Call::Answer { ask: ask.to_string(), answer: answer.clone() };
             self.call(call, Reply::Answer(*ask));
+        } else {
+            for some in asks.chunks(ANSWERED_AT_ONCE) {
+                let answers =
+                    some.iter().map(|ask| AskAnswer { ask: *ask, answer: answer.clone() }).collect();
+                self.call(Call::AnswerMany { answers }, Reply::Answers);
+            }
         }
         // The next one is there because this one was answered: it may be answered at once.
         let open: Vec<AskId> =
@@ -311,6 +328,15 @@ impl App {
             self.focus = Focus::Composer;
         }
         self.redraw();
+    }
+
+    /// What became of answers that were given together: those that do not count are told.
+    pub(super) fn answers_told(&mut self, told: &[Answered]) {
+        let refused: Vec<&Answered> = told.iter().filter(|answered| !answered.answered).collect();
+        if let Some(first) = refused.first() {
+            let why = first.error.as_ref().map_or("", |error| error.message.as_str());
+            self.complain(format!("{} of {} answers do not count: {why}", refused.len(), told.len()));
+        }
     }
 
     /// Opens what a question needs: a field, a form, or the answers that the agent offers.

@@ -1,6 +1,8 @@
 //! The replica: snapshots and events, pages of transcripts, and answers to what was asked.
 
-use consort_daemon::protocol::{Call, ErrorBody, Notification, ProfileCheck, Snapshot, TranscriptPage};
+use consort_daemon::protocol::{
+    Answered, Call, ErrorBody, Notification, ProfileCheck, Snapshot, TranscriptPage,
+};
 use consort_model::event::AgentEvent;
 use consort_model::{AgentId, AskId, DiffText, Event, ItemIndex, Relation, Stamped, State, TurnOutcome};
 use serde::de::DeserializeOwned;
@@ -35,6 +37,8 @@ pub enum Reply {
     Snapshot,
     /// A page of an agent's transcript.
     Page(AgentId, Wanted),
+    /// A page that is searched, of the search with this number.
+    Hunted(u64),
     /// Nothing is to be said if it went well.
     Quiet,
     /// A command that changed something; sent again if the connection broke.
@@ -43,6 +47,8 @@ pub enum Reply {
     Once,
     /// The answer to an ask.
     Answer(AskId),
+    /// The answers to several asks.
+    Answers,
     /// A new agent, to be shown.
     Created(AgentId),
     /// A prompt; what to put back if it was refused.
@@ -51,14 +57,24 @@ pub enum Reply {
     Diff(AgentId),
     /// What was found out about profiles.
     Checked,
-    /// A profile that was saved; its form closes.
-    ProfileSaved,
+    /// A profile, a rule or a limit that was saved; its form closes.
+    Saved,
+    /// A new agent that a form describes; the form closes once it is made.
+    Described(AgentId),
+    /// The new value of a limit; what was typed, to be corrected.
+    Limit(&'static str, String),
+    /// The worktrees.
+    Worktrees,
+    /// A worktree's branch that was brought home.
+    WorktreeFinished,
+    /// A worktree that was removed.
+    WorktreeRemoved,
 }
 
 impl Reply {
     /// Whether what was asked is sent again on a new connection.
     pub fn is_worth_repeating(&self) -> bool {
-        matches!(self, Self::Command | Self::Answer(_) | Self::Created(_) | Self::Sent(..))
+        matches!(self, Self::Command | Self::Answer(_) | Self::Answers | Self::Created(_) | Self::Sent(..))
     }
 }
 
@@ -86,6 +102,7 @@ impl App {
         }
         self.transcripts.values_mut().for_each(|transcript| transcript.disconnected());
         self.connection = Connection::Lost { why: why.to_owned(), starting: false };
+        self.hunt = None;
         self.redraw();
     }
 
@@ -294,19 +311,19 @@ impl App {
                 }
                 self.redraw();
             }
-            (Reply::Diff(agent), Ok(text)) => match read::<DiffText>(&text) {
-                Ok(diff) if diff.text.is_empty() => {
-                    let since = if diff.changes.base == "HEAD" {
-                        "the last commit".to_owned()
-                    } else {
-                        diff.changes.base
-                    };
-                    self.changes(agent, format!("Nothing changed since {since}."));
-                }
-                Ok(diff) => self.changes(agent, diff.text),
-                Err(problem) => self.changes(agent, problem),
+            (Reply::Answers, Ok(text)) => match read::<Vec<Answered>>(&text) {
+                Ok(told) => self.answers_told(&told),
+                Err(problem) => self.complain(problem),
             },
-            (Reply::Diff(agent), Err(error)) => self.changes(agent, error.message),
+            (Reply::Hunted(hunt), answer) => {
+                let page =
+                    answer.map_err(|error| error.message).and_then(|text| read::<TranscriptPage>(&text));
+                self.hunted(hunt, page);
+            }
+            (Reply::Diff(agent), answer) => {
+                let diff = answer.map_err(|error| error.message).and_then(|text| read::<DiffText>(&text));
+                self.changes(agent, diff);
+            }
             (Reply::Checked, Ok(text)) => {
                 if let Ok(checks) = read::<Vec<ProfileCheck>>(&text) {
                     for overlay in &mut self.overlays {
@@ -317,11 +334,34 @@ impl App {
                     self.redraw();
                 }
             }
-            (Reply::ProfileSaved, Ok(_)) => {
+            (Reply::Saved, Ok(_)) => {
                 self.overlays.retain(|overlay| !matches!(overlay, Overlay::Form(_)));
                 self.say("saved");
                 self.redraw();
             }
+            (Reply::Saved, Err(error)) => self.form_refused(error.message),
+            (Reply::Described(agent), Ok(_)) => {
+                self.overlays.retain(|overlay| !matches!(overlay, Overlay::Form(_)));
+                self.answered(Reply::Created(agent), Ok(String::new()));
+            }
+            (Reply::Described(_), Err(error)) => {
+                self.wanted = None;
+                self.form_refused(error.message);
+            }
+            (Reply::Limit(..), Ok(_)) => self.say("saved"),
+            (Reply::Limit(name, typed), Err(error)) => self.limit_refused(name, &typed, error.message),
+            (Reply::Worktrees, answer) => {
+                let worktrees = answer.map_err(|error| error.message).and_then(|text| read(&text));
+                self.worktrees_told(worktrees);
+            }
+            (Reply::WorktreeFinished, Ok(text)) => match read(&text) {
+                Ok(finished) => self.worktree_finished(&finished),
+                Err(problem) => self.complain(problem),
+            },
+            (Reply::WorktreeRemoved, Ok(text)) => match read(&text) {
+                Ok(removed) => self.worktree_removed(&removed),
+                Err(problem) => self.complain(problem),
+            },
             (Reply::Hello, Err(error)) => {
                 self.connection = Connection::Lost { why: error.message, starting: false };
                 self.redraw();

@@ -1,7 +1,11 @@
 //! The settings, and the forms in them.
 
+mod rules;
+
 use consort_daemon::protocol::{Call, NewProfile, ProfileEdit};
 use consort_model::{Answer, ApprovalPolicy, DriverKind, PermissionMode, ProfileSummary, SandboxMode};
+
+use consort_model::limits::NAMED;
 
 use super::{App, Reply};
 use crate::input::Key;
@@ -27,19 +31,31 @@ impl App {
             }
             (Some(Action::ListSubmit), ..) => self.submit(),
             (Some(Action::ListChoose), ..) => {
-                if !form.step(false) {
+                let was_last = !form.step(false);
+                if was_last {
                     self.submit();
                 }
             }
             (Some(Action::ListUp), ..) => drop(form.step(true)),
             (Some(Action::ListDown), ..) => drop(form.step(false)),
             (_, _, Some(letter)) => form.write(letter),
-            (_, Some(action), _) => form.edit(action),
-            _ => match step {
+            (_, Some(action), _) => match step {
                 Some(Action::FocusNext) => drop(form.step(false)),
                 Some(Action::CycleMode) => drop(form.step(true)),
-                _ => {}
+                _ => form.edit(action),
             },
+            _ => {}
+        }
+    }
+
+    /// Takes what the field or form on top holds.
+    pub(super) fn submit_top(&mut self) {
+        if let Some(Overlay::Field(_)) = self.overlays.last() {
+            if let Some(Overlay::Field(field)) = self.overlays.pop() {
+                self.filled(field);
+            }
+        } else {
+            self.submit();
         }
     }
 
@@ -53,18 +69,58 @@ impl App {
                 }
                 Err(problem) => form.problem = Some(problem),
             },
+            Subject::NewAgent => self.make_described(),
+            Subject::NewRule => match rules::read(form) {
+                Ok(rule) => self.call(Call::AddRule(rule), Reply::Saved),
+                Err(problem) => form.problem = Some(problem),
+            },
             Subject::NewProfile => match new_profile(form) {
-                Ok(new) => self.call(Call::AddProfile(new), Reply::ProfileSaved),
+                Ok(new) => self.call(Call::AddProfile(new), Reply::Saved),
                 Err(problem) => form.problem = Some(problem),
             },
             Subject::EditProfile(id) => {
                 let before = self.state.profiles.iter().find(|profile| profile.id.as_str() == id);
                 let Some(before) = before else { return };
                 match profile_edit(form, before) {
-                    Ok(changes) => self.call(Call::EditProfile { profile: id, changes }, Reply::ProfileSaved),
+                    Ok(changes) => self.call(Call::EditProfile { profile: id, changes }, Reply::Saved),
                     Err(problem) => form.problem = Some(problem),
                 }
             }
+        }
+    }
+
+    /// What a form says was refused: it stays, with the reason.
+    pub(super) fn form_refused(&mut self, why: String) {
+        match self.overlays.last_mut() {
+            Some(Overlay::Form(form)) => {
+                form.problem = Some(why);
+                self.redraw();
+            }
+            _ => self.complain(why),
+        }
+    }
+
+    /// Sets a limit to what was typed, or lets it be corrected.
+    pub(super) fn set_limit(&mut self, name: &'static str, typed: &str) {
+        match typed.parse::<u64>() {
+            Ok(value) => {
+                let limits = [(name.to_owned(), value)].into();
+                self.call(Call::SetLimits { limits }, Reply::Limit(name, typed.to_owned()));
+            }
+            Err(_) => {
+                let field = limit_field(name, typed);
+                self.open(Overlay::Field(field.problem("that is no whole number, 0 or more")));
+            }
+        }
+    }
+
+    /// A limit was refused: it can be corrected, where one still looks at the limits.
+    pub(super) fn limit_refused(&mut self, name: &'static str, typed: &str, why: String) {
+        match self.overlays.last() {
+            Some(Overlay::Settings(settings)) if settings.part == Part::Limits => {
+                self.open(Overlay::Field(limit_field(name, typed).problem(why)));
+            }
+            _ => self.complain(why),
         }
     }
 
@@ -87,9 +143,13 @@ impl App {
                 Part::Profiles => self.act_on_profile(action, row),
                 Part::Rules => self.act_on_rule(action, row),
                 Part::Screen if action == Action::SettingEdit => self.act_on_look(row),
-                Part::Limits | Part::Keys if action == Action::SettingEdit => {
-                    self.carry_out(Command::EditConfig)
+                Part::Limits if action == Action::SettingEdit => {
+                    if let Some((name, _)) = NAMED.get(row) {
+                        let now = self.state.limits.get(name).unwrap_or_default();
+                        self.open(Overlay::Field(limit_field(name, &now.to_string())));
+                    }
                 }
+                Part::Keys if action == Action::SettingEdit => self.carry_out(Command::EditConfig),
                 _ => {}
             },
         }
@@ -138,12 +198,7 @@ impl App {
 
     fn act_on_rule(&mut self, action: Action, row: usize) {
         match action {
-            Action::SettingAdd => {
-                let field = Field::new("Always allow commands that fit", "", Purpose::NewRule);
-                self.open(Overlay::Field(
-                    field.hint("such as `git status` or `cargo test *`; for every agent"),
-                ));
-            }
+            Action::SettingAdd => self.open(Overlay::Form(rules::form(self))),
             Action::SettingRemove => {
                 if let Some(rule) = self.state.rules.keys().nth(row).copied() {
                     self.carry_out(Command::RemoveRule(rule));
@@ -168,6 +223,12 @@ impl App {
             }
         }
     }
+}
+
+/// The field for a limit.
+fn limit_field(name: &'static str, text: &str) -> Field {
+    let about = NAMED.iter().find(|(known, _)| *known == name).map_or("", |(_, about)| about);
+    Field::new(name, text, Purpose::Limit(name)).hint(about)
 }
 
 fn profile_form(profile: Option<&ProfileSummary>) -> Form {

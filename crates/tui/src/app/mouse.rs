@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use super::{App, Focus};
 use crate::input::{Mouse, MouseAct};
-use crate::keys::Action;
+use crate::keys::{Action, Context, TABLE};
 use crate::overlay::{Command, Overlay};
 use crate::tree::Row;
 
@@ -39,6 +39,10 @@ pub enum Hit {
     Setting(usize),
     /// A tab of the settings.
     Tab(usize),
+    /// An entry of a form; a row of it, and where that row begins.
+    Entry(usize, usize, u16),
+    /// What saves a form, or takes what a field holds.
+    Submit,
     /// An overlay, where nothing else is.
     Overlay,
 }
@@ -187,6 +191,11 @@ impl App {
                     self.ask.scroll(lines);
                     self.damage.panes = true;
                 }
+                Some(Hit::Row(_)) => {
+                    self.row = self.row.saturating_add_signed(lines.signum());
+                    self.row = self.row.min(self.rows().len().saturating_sub(1));
+                    self.damage.sidebar = true;
+                }
                 _ => {
                     if let Some(agent) = self.hits.agent_at(mouse.x, mouse.y).or(self.focused()) {
                         self.scroll(agent, lines);
@@ -225,10 +234,19 @@ impl App {
                     }
                 }
             }
-            Hit::Composer => self.focus = Focus::Composer,
+            Hit::Composer => {
+                self.focus = Focus::Composer;
+                let text = self.composer_place;
+                if text.contains(ratatui::layout::Position { x: mouse.x, y: mouse.y }) {
+                    let (row, column) = (usize::from(mouse.y - text.y), usize::from(mouse.x - text.x));
+                    self.composer_mut().place(text.width.into(), text.height.into(), row, column);
+                    self.composer_changed();
+                }
+            }
             Hit::Ask => self.focus_ask(),
             Hit::Button(action) => {
-                if self.overlays.is_empty() && self.focus != Focus::Ask {
+                let answers = TABLE.iter().any(|it| it.action == action && it.context == Context::Ask);
+                if answers && self.overlays.is_empty() && self.focus != Focus::Ask {
                     self.focus_ask();
                 }
                 self.act(action);
@@ -253,7 +271,12 @@ impl App {
             }
             Hit::Setting(row) => {
                 if let Some(Overlay::Settings(settings)) = self.overlays.last_mut() {
+                    // A click chooses, a click on what is chosen changes it.
+                    let chosen = settings.row == row;
                     settings.row = row;
+                    if chosen {
+                        self.act(Action::SettingEdit);
+                    }
                 }
             }
             Hit::Tab(tab) => {
@@ -261,6 +284,12 @@ impl App {
                     settings.go_to(tab);
                 }
             }
+            Hit::Entry(at, row, x) => {
+                if let Some(Overlay::Form(form)) = self.overlays.last_mut() {
+                    form.click(at, row, usize::from(mouse.x.saturating_sub(x)));
+                }
+            }
+            Hit::Submit => self.submit_top(),
             Hit::Overlay => {}
         }
         self.redraw();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use consort_daemon::protocol::{Call, NewPrompt};
-use consort_model::{AgentId, Lifecycle, PromptId};
+use consort_model::{AgentId, Availability, Lifecycle, PromptId};
 use uuid::Uuid;
 
 use super::{App, Connection, Editing, Effect, Focus, Reply};
@@ -35,6 +35,10 @@ const OWN_COMMANDS: &[(&str, &str, Action)] = &[
     ("model", "choose the model", Action::PickModel),
     ("diff", "what this agent changed", Action::Diff),
     ("inbox", "everything that agents ask of you", Action::Inbox),
+    ("about", "what is known about this agent", Action::About),
+    ("worktrees", "the branches that agents work on", Action::Worktrees),
+    ("messages", "messages between agents", Action::Messages),
+    ("demo", "a team at work on a scratch repository", Action::PlayDemo),
     ("sessions", "every conversation", Action::Sessions),
     ("settings", "profiles, rules, limits, theme, keys", Action::Settings),
     ("keys", "every key", Action::Help),
@@ -88,7 +92,8 @@ impl App {
 
     /// The prompt changed: what can be completed may have too.
     pub(super) fn composer_changed(&mut self) {
-        let rows = self.composer().rows(self.composer_columns).rows.len();
+        let most = usize::from(crate::view::composer::MAX_ROWS);
+        let rows = self.composer().near(self.composer_columns, most).rows.len().min(most);
         self.complete();
         self.remember();
         if rows == self.composer_rows && !self.damage.all {
@@ -164,13 +169,19 @@ impl App {
             self.send_when_up = true;
             return;
         }
-        if let Some(why) = self.disabled() {
-            return self.complain(why);
+        if self.disabled().is_some()
+            && let Some(agent) = self.focused()
+        {
+            return self.pick_rebind(agent);
         }
         let text = self.composer().text().trim_end().to_owned();
         let agent = self.focused();
         let images = agent.and_then(|agent| self.images.remove(&agent)).unwrap_or_default();
         if text.trim().is_empty() && images.is_empty() {
+            // Where nobody could do anything, the first screen offers the demo under this key.
+            if agent.is_none() && !self.can_start_agents() {
+                self.effect(Effect::Demo);
+            }
             return;
         }
         if let Some(action) = self.own_command(&text) {
@@ -202,6 +213,21 @@ impl App {
         self.call(Call::Send { agent: agent.to_string(), prompt }, Reply::Sent(agent, text));
         if let Some(transcript) = self.transcripts.get_mut(&agent) {
             transcript.to_end();
+        }
+        self.redraw();
+    }
+
+    /// Whether a profile can be used here, or may be: not all were looked at yet.
+    pub fn can_start_agents(&self) -> bool {
+        let profiles = &self.state.profiles;
+        profiles.iter().any(|profile| !matches!(profile.availability, Availability::Unavailable { .. }))
+    }
+
+    /// The demo was played.
+    pub fn demo_over(&mut self, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => self.say("that was the demo; its folder and its agents are gone"),
+            Err(why) => self.complain(why),
         }
         self.redraw();
     }

@@ -101,6 +101,7 @@ table! {
         CycleMode "cycle-mode" "shift-tab" "the next permission mode";
         PickModel "model" "alt-m" "choose the model";
         Interrupt "interrupt" "ctrl-c" "empty the prompt; or stop the turn; or, twice, leave";
+        RestartHere "restart-agent" "alt-r" "start the agent anew; it takes up its session";
         NextPane "next-pane" "alt-right alt-o" "the next pane";
         PreviousPane "previous-pane" "alt-left" "the pane before";
         CycleLayout "layout" "alt-l" "the next layout of panes";
@@ -114,11 +115,16 @@ table! {
         ToggleDetails "details" "alt-e" "unfold or fold everything in the conversation";
         CopyLast "copy" "alt-y" "copy the last answer";
         Diff "diff" "alt-d" "what the agent changed";
+        Worktrees "worktrees" "alt-t" "worktrees of agents: what is in them; finish or remove them";
+        About "about" "alt-a" "about the agent: profile, folder, branch, use, team, messages";
+        Messages "messages" "alt-i" "messages between agents";
         Sessions "sessions" "ctrl-r" "every conversation, closed ones too";
         Settings "settings" "alt-s" "settings: profiles, rules, limits, theme, keys";
         Workspaces "workspaces" "alt-w" "switch, make or rename workspaces";
         Queue "queue" "alt-q" "prompts that wait: edit or drop them";
         Help "help" "f1 alt-h" "this list of keys";
+        Welcome "welcome" "f3" "what was found on this machine, and what to press";
+        PlayDemo "demo" "f2" "play the demo: a team at work on a scratch repository";
         Suspend "suspend" "ctrl-z" "suspend; `fg` comes back";
         Redraw "redraw" "ctrl-l" "draw everything anew";
         Quit "quit" "ctrl-q" "leave; the agents go on";

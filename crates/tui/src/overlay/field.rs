@@ -25,8 +25,10 @@ pub enum Purpose {
     EditQueued(AgentId, PromptId),
     /// The name of the copy of a profile.
     DuplicateProfile(String),
-    /// A new rule: the pattern of commands.
-    NewRule,
+    /// The new value of a limit, by its name.
+    Limit(&'static str),
+    /// The word by which a worktree is removed with the work in it; its folder.
+    DiscardWorktree(String),
 }
 
 /// A field to fill.
@@ -39,12 +41,19 @@ pub struct Field {
     pub purpose: Purpose,
     /// More about it.
     pub hint: String,
+    /// What is wrong with what was typed.
+    pub problem: Option<String>,
 }
 
 impl Field {
     /// A field with something in it.
     pub fn new(title: impl Into<String>, text: impl Into<String>, purpose: Purpose) -> Self {
-        Self { title: title.into(), editor: Editor::with(text), purpose, hint: String::new() }
+        Self { title: title.into(), editor: Editor::with(text), purpose, hint: String::new(), problem: None }
+    }
+
+    /// With what is wrong with it.
+    pub fn problem(self, problem: impl Into<String>) -> Self {
+        Self { problem: Some(problem.into()), ..self }
     }
 
     /// With more about it.

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use crate::editor::Editor;
 use crate::keys::Action;
 
+/// What a choice between yes and no is called where it is yes.
+pub const YES: &str = "yes";
+
 /// What a form is for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Subject {
@@ -18,6 +21,10 @@ pub enum Subject {
     NewProfile,
     /// A profile that is there, by its id.
     EditProfile(String),
+    /// A new agent.
+    NewAgent,
+    /// A new rule.
+    NewRule,
 }
 
 /// What one entry holds.
@@ -100,12 +107,22 @@ pub struct Form {
     pub subject: Subject,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// The columns for what entries hold, when it was last drawn.
+    pub columns: usize,
 }
 
 impl Form {
     /// An empty form.
     pub fn new(title: impl Into<String>, entries: Vec<Entry>, subject: Subject) -> Self {
-        Self { title: title.into(), about: String::new(), entries, at: 0, subject, problem: None }
+        Self {
+            title: title.into(),
+            about: String::new(),
+            entries,
+            at: 0,
+            subject,
+            problem: None,
+            columns: 80,
+        }
     }
 
     /// The form for a question that has one.
@@ -125,16 +142,18 @@ impl Form {
         self.entries.iter().find(|entry| entry.key == key).map(Entry::value).unwrap_or_default()
     }
 
-    /// The entries that matter now, with their places: which fields a profile has depends on its driver.
+    /// The entries that matter now, with their places: which fields a profile has depends on its driver, and so on.
     pub fn visible(&self) -> Vec<usize> {
-        let driver = self.value("driver");
-        let is_visible = |entry: &Entry| match entry.key.as_str() {
-            "sandbox_mode" | "approval_policy" => driver == "codex",
-            "default_model" => driver != "terminal",
+        let (driver, worktree) = (self.value("driver"), self.value("worktree"));
+        let is_visible = |entry: &Entry| match (&self.subject, entry.key.as_str()) {
+            (Subject::NewProfile | Subject::EditProfile(_), "sandbox_mode" | "approval_policy") => {
+                driver == "codex"
+            }
+            (Subject::NewProfile | Subject::EditProfile(_), "default_model") => driver != "terminal",
+            (Subject::NewAgent, "worktree_name" | "base") => worktree == YES,
             _ => true,
         };
-        let of_profile = !matches!(self.subject, Subject::Question(..));
-        (0..self.entries.len()).filter(|at| !of_profile || is_visible(&self.entries[*at])).collect()
+        (0..self.entries.len()).filter(|at| is_visible(&self.entries[*at])).collect()
     }
 
     /// Moves to another entry; whether there was one that way.
@@ -147,6 +166,25 @@ impl Form {
             self.at = *at;
         }
         next.is_some()
+    }
+
+    /// An entry was clicked, in this row and column of what it holds.
+    pub fn click(&mut self, at: usize, row: usize, column: usize) {
+        let was_live = self.at == at;
+        self.at = at;
+        let width = self.columns;
+        match self.entries.get_mut(at).map(|entry| &mut entry.kind) {
+            Some(Kind::Text(editor) | Kind::Lines(editor)) => editor.place(width, usize::MAX, row, column),
+            // Until it has the keyboard, only what is chosen of it is shown.
+            Some(Kind::One { names, at }) if was_live => *at = row.min(names.len().saturating_sub(1)),
+            Some(Kind::Some { names, at }) if was_live => {
+                if let Some((_, on)) = names.get_mut(row) {
+                    *on = !*on;
+                    *at = row;
+                }
+            }
+            _ => {}
+        }
     }
 
     /// An editing key.
@@ -241,7 +279,7 @@ fn entry(field: &Field) -> Entry {
         }
         schema::Kind::Flag => {
             let yes = field.default == Some(Value::Bool(true));
-            entry.kind = Kind::One { names: vec!["no".into(), "yes".into()], at: usize::from(yes) };
+            entry.kind = Kind::One { names: vec!["no".into(), YES.into()], at: usize::from(yes) };
         }
         schema::Kind::Text | schema::Kind::Number { .. } | schema::Kind::Json => {}
     }

@@ -1,6 +1,6 @@
 //! A text to read: the help, what an agent changed.
 
-use consort_model::AgentId;
+use consort_model::{AgentId, DiffText};
 use ratatui::text::Line;
 
 /// What is shown.
@@ -8,8 +8,12 @@ use ratatui::text::Line;
 pub enum Text {
     /// Every key.
     Help,
-    /// What an agent changed, as a unified diff; none: it is being asked for.
-    Changes(AgentId, Option<String>),
+    /// What an agent changed, or why that cannot be told; none: it is being asked for.
+    Changes(AgentId, Option<Result<DiffText, String>>),
+    /// What is known about an agent.
+    About(AgentId),
+    /// What was found on this machine, and what to press.
+    Welcome,
 }
 
 /// A text to read.

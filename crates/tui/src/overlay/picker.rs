@@ -36,12 +36,21 @@ impl Choice {
     }
 }
 
+/// Rows that the daemon is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// Worktrees.
+    Worktrees,
+}
+
 /// A list that is narrowed down by typing.
 pub struct Picker {
     /// What it is about.
     pub title: String,
     /// What to read where nothing fits.
     pub empty: String,
+    /// What its rows are, where they come only when the daemon has told them.
+    pub awaited: Option<Awaited>,
     /// What was typed.
     pub query: Editor,
     choices: Vec<Choice>,
@@ -57,6 +66,7 @@ impl Picker {
         let mut picker = Self {
             title: title.into(),
             empty: "nothing fits".to_owned(),
+            awaited: None,
             query: Editor::default(),
             choices,
             found: Vec::new(),
@@ -71,6 +81,14 @@ impl Picker {
     pub fn starting_at(mut self, wanted: impl Fn(&Choice) -> bool) -> Self {
         self.at = self.found.iter().position(|(index, _)| wanted(&self.choices[*index])).unwrap_or(0);
         self
+    }
+
+    /// Gives it the rows that it waited for.
+    pub fn fill(&mut self, choices: Vec<Choice>, empty: &str) {
+        self.choices = choices;
+        self.empty = empty.to_owned();
+        self.awaited = None;
+        self.narrow();
     }
 
     /// Finds what fits what was typed.

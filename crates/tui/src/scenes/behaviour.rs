@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use consort_daemon::protocol::Answered;
 use consort_model::{Answer, GrantScope, PermissionMode, PromptOrigin, SettledBy, Settlement, TurnOutcome};
 use proptest::prelude::*;
 
@@ -14,11 +15,14 @@ fn two() -> Scene {
 }
 
 fn answers(scene: &Scene) -> Vec<(String, Answer)> {
-    let answer = |call: &Call| match call {
-        Call::Answer { ask, answer } => Some((ask.clone(), answer.clone())),
-        _ => None,
+    let answers = |call: &Call| match call {
+        Call::Answer { ask, answer } => vec![(ask.clone(), answer.clone())],
+        Call::AnswerMany { answers } => {
+            answers.iter().map(|it| (it.ask.to_string(), it.answer.clone())).collect()
+        }
+        _ => vec![],
     };
-    scene.calls.iter().filter_map(answer).collect()
+    scene.calls.iter().flat_map(answers).collect()
 }
 
 #[test]
@@ -105,6 +109,11 @@ fn several_requests_of_one_agent_are_answered_together_and_no_others() {
     scene.press("y");
     let answered: Vec<String> = answers(&scene).into_iter().map(|(ask, _)| ask).collect();
     assert_eq!(answered, [1, 2, 3].map(|n| ask_id(n).to_string()), "only what was there when it was marked");
+    assert!(matches!(scene.calls.last(), Some(Call::AnswerMany { .. })), "in one call");
+    let refused = Answered { ask: ask_id(1), answered: false, error: Some(refusal("one was first")) };
+    scene.app.answered(Reply::Answers, Ok(json(&[refused])));
+    scene.settle();
+    scene.sees("1 of 1 answers do not count: one was first");
 }
 
 #[test]
@@ -250,9 +259,10 @@ fn a_removed_profile_disables_the_prompt_and_can_be_replaced() {
     let mut scene = Scene::new(120, 40, state, BTreeMap::new());
     scene.sees("profile removed: this chat can no longer send messages");
     scene.write("hello");
+    assert_eq!(scene.app.composer().text(), "");
     scene.press("enter");
     assert_eq!(scene.calls, []);
-    scene.press("esc B enter");
+    scene.press("enter");
     assert!(matches!(&scene.calls[..], [Call::Rebind { profile, .. }] if profile == "scripted"));
 }
 

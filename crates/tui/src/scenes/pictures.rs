@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use consort_model::policy::{Effect, Subject};
 use consort_model::relation::TaskResult;
 use consort_model::{
-    Agent, AskBody, Choice, Failure, Lifecycle, ProfileId, Prompt, PromptId, PromptOrigin, Question,
-    Relation, Rule, RuleId, RuleOrigin, RuleScope, SessionOption, Timestamp, ToolKind, Usage,
+    Agent, AskBody, ChangeKind, Changes, Choice, DiffText, Failure, FileChange, Lifecycle, ProfileId, Prompt,
+    PromptId, PromptOrigin, Question, Relation, Rule, RuleId, RuleOrigin, RuleScope, SessionOption,
+    Timestamp, ToolKind, Usage,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -118,7 +119,8 @@ fn the_inbox() {
         other.asks = vec![approval(3, "git push origin main")];
         team(vec![working(fixer()), child, other])
     };
-    picture("inbox", state, |scene| scene.press("ctrl-o space"));
+    picture("inbox", state, |scene| scene.press("ctrl-o"));
+    picture("inbox_batch", state, |scene| scene.press("ctrl-o up *"));
 }
 
 #[test]
@@ -143,6 +145,11 @@ fn lists() {
         scene.write("agent");
     });
     picture("new_agent", state, |scene| scene.press("ctrl-t"));
+    picture("new_agent_form", state, |scene| {
+        scene.press("ctrl-t");
+        scene.write("worktree");
+        scene.press("enter tab tab tab tab");
+    });
     picture("models", state, |scene| {
         scene.app.show(agent_id(1), false);
         scene.press("alt-m");
@@ -171,7 +178,13 @@ fn the_settings() {
     picture("profile_form", state, |scene| scene.press("alt-s down enter down"));
     picture("profile_removal", state, |scene| scene.press("alt-s down down x"));
     picture("rules", state, |scene| scene.press("alt-s tab"));
+    picture("rule_form", state, |scene| scene.press("alt-s tab a down"));
     picture("limits", state, |scene| scene.press("alt-s tab tab"));
+    picture("limit_refused", state, |scene| {
+        scene.press("alt-s tab tab down enter ctrl-u");
+        scene.write("-1");
+        scene.press("enter");
+    });
 }
 
 #[test]
@@ -239,6 +252,39 @@ fn agents_in_trouble() {
 }
 
 #[test]
+fn worktrees_and_messages() {
+    let state = || {
+        let worktrees = vec![worktree("fix")];
+        let fixer = Agent { worktrees, cwd: "/worktrees/fix".into(), letters: letters(), ..fixer() };
+        team(vec![fixer, named("helper", sub_agent(2, 1))])
+    };
+    let open = |scene: &mut Scene| {
+        scene.app.show(agent_id(1), false);
+        scene.worktrees = vec![seen_worktree("fix", Some(agent_id(1))), seen_worktree("old", None)];
+        scene.press("alt-t");
+    };
+    picture("worktrees", state, open);
+    picture("worktree", state, |scene| {
+        open(scene);
+        scene.press("enter");
+    });
+    picture("worktree_discard", state, |scene| {
+        open(scene);
+        scene.press("enter up enter");
+    });
+    picture("messages", state, |scene| scene.press("alt-i"));
+    picture("about", state, |scene| {
+        scene.app.show(agent_id(1), false);
+        scene.press("alt-a");
+    });
+    picture("refusal", state, |scene| {
+        let why = "`consort/fix` and `main` changed the same files (src/lib.rs, src/main.rs, README.md); nothing was changed: bring them together in /worktrees/fix, commit, and finish again";
+        scene.app.answered(Reply::WorktreeFinished, Err(refusal(why)));
+        scene.settle();
+    });
+}
+
+#[test]
 fn what_changed() {
     picture(
         "changes",
@@ -246,7 +292,27 @@ fn what_changed() {
         |scene| {
             scene.press("alt-d");
             let diff = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n fn a() {\n-    1\n+    2\n";
-            scene.app.changes(agent_id(1), diff.into());
+            let file = |path: &str, change, added, removed| FileChange {
+                path: path.into(),
+                old_path: None,
+                change,
+                added,
+                removed,
+            };
+            let changes = Changes {
+                base: "main".into(),
+                base_commit: Some("0123456789abcdef".into()),
+                commits: 2,
+                files: vec![
+                    file("a.rs", ChangeKind::Modified, Some(1), Some(1)),
+                    file("漢字.png", ChangeKind::Added, None, None),
+                ],
+                added: 1,
+                removed: 1,
+                ..Changes::default()
+            };
+            let diff = DiffText { changes, text: diff.into(), truncated: false };
+            scene.app.changes(agent_id(1), Ok(diff));
             scene.settle();
         },
     );

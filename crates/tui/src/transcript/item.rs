@@ -171,24 +171,9 @@ pub fn tool_mark(status: ToolStatus, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-/// The word for a kind of tool.
-pub fn tool_word(kind: ToolKind) -> &'static str {
-    match kind {
-        ToolKind::Read => "read",
-        ToolKind::Search => "search",
-        ToolKind::Edit => "edit",
-        ToolKind::Delete => "delete",
-        ToolKind::Move => "move",
-        ToolKind::Execute => "run",
-        ToolKind::Fetch => "fetch",
-        ToolKind::Think => "think",
-        ToolKind::Other => "tool",
-    }
-}
-
 fn tool(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (mark, style) = tool_mark(call.status, theme);
-    let word = tool_word(call.tool);
+    let word = call.tool.verb();
     let head = vec![Span::styled(format!("{mark} "), style), Span::styled(format!("{word} "), theme.dim)];
     let mut lines;
     let title = clean::sanitize(&call.title);

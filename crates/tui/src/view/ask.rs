@@ -11,7 +11,7 @@ use crate::keys::Action;
 use crate::text::theme::Theme;
 use crate::text::wrap::{self, Prefix};
 use crate::text::{clean, width};
-use crate::transcript::item::{indented, pretty, prose, tool_word};
+use crate::transcript::item::{indented, pretty, prose};
 
 /// The lines that show what is asked, whole.
 pub(super) fn lines(app: &App, agent: &Agent, ask: &Ask, columns: usize) -> Vec<Line<'static>> {
@@ -62,6 +62,38 @@ pub(super) fn lines(app: &App, agent: &Agent, ask: &Ask, columns: usize) -> Vec<
     lines
 }
 
+/// Everything that the keys are for: one, or all that are marked; and before those the one that could be marked too.
+pub(super) fn lines_in_reach(
+    app: &App,
+    focus: &AskFocus,
+    agent: &Agent,
+    ask: &Ask,
+    columns: usize,
+) -> Vec<Line<'static>> {
+    let marked = app.marked_asks(focus);
+    if marked.is_empty() {
+        return lines(app, agent, ask, columns);
+    }
+    let theme = &app.theme;
+    let mut all = Vec::new();
+    if !focus.marked.contains(&ask.id) {
+        let words = format!("not marked ({} marks it)", app.keys.label(Action::MarkAsk));
+        all.push(Line::styled(words, theme.dim));
+        all.extend(lines(app, agent, ask, columns));
+        all.push(Line::default());
+    }
+    let count = marked.len();
+    for (at, (agent, ask)) in marked.into_iter().enumerate() {
+        let words = match count {
+            1 => "◆ marked".to_owned(),
+            _ => format!("◆ {} of {count}, answered together", at + 1),
+        };
+        all.push(Line::styled(words, theme.accent));
+        all.extend(lines(app, agent, ask, columns));
+    }
+    all
+}
+
 fn exact_lines(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let prefix = Prefix::same(vec![Span::styled("  ", theme.text)]);
     let wrap_line = |line: &str| wrap::hard(&[Span::styled(line.to_owned(), theme.strong)], columns, &prefix);
@@ -72,7 +104,7 @@ fn verb(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Execute => "run",
         ToolKind::Other | ToolKind::Think => "use a tool",
-        kind => tool_word(kind),
+        kind => kind.verb(),
     }
 }
 
@@ -140,7 +172,11 @@ fn current<'a>(focus: &AskFocus, agent: &'a Agent) -> Option<&'a Ask> {
 pub(super) fn height(app: &App, agent: &Agent, body: Rect, focused: bool) -> u16 {
     let Some(ask) = current(&app.ask, agent) else { return 0 };
     let inner = body.width.saturating_sub(4).max(8);
-    let text = lines(app, agent, ask, inner.into()).len() as u16;
+    let text = match focused {
+        true => lines_in_reach(app, &app.ask, agent, ask, inner.into()).len(),
+        false => lines(app, agent, ask, inner.into()).len(),
+    };
+    let text = u16::try_from(text).unwrap_or(u16::MAX / 2);
     let rows = if focused { button_rows(app, ask, inner) } else { 1 };
     // A small pane still shows some of the conversation.
     let most = if focused { body.height * 3 / 4 } else { body.height / 3 };
@@ -170,11 +206,11 @@ pub(super) fn draw_card(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, agen
     let rows = if focused { button_rows(app, &ask, inner.width) } else { 1 };
     let text = Rect { height: inner.height.saturating_sub(rows), ..inner };
     let keys = Rect { y: text.bottom(), height: inner.height - text.height, ..inner };
-    let lines = lines(app, agent, &ask, inner.width.into());
     if focused {
+        let lines = lines_in_reach(app, &app.ask, agent, &ask, inner.width.into());
         draw_lines(&mut app.ask, canvas, text, &lines);
     } else {
-        draw_plain(canvas, text, &lines);
+        draw_plain(canvas, text, &lines(app, agent, &ask, inner.width.into()));
     }
     if focused && !has_keyboard {
         let words = format!(

@@ -8,12 +8,13 @@ use crate::keys::Action;
 use crate::text::{clean, width};
 
 /// The most rows of text that are shown.
-const MAX_ROWS: u16 = 10;
+pub(crate) const MAX_ROWS: u16 = 10;
 
 /// How many rows the prompt takes, with the line above it.
 pub(super) fn height(app: &App, columns: u16) -> u16 {
-    let rows = app.composer().rows(columns.saturating_sub(4).max(1).into()).rows.len() as u16;
-    rows.clamp(1, MAX_ROWS) + 1
+    let columns = usize::from(columns.saturating_sub(4).max(1));
+    let rows = app.composer().near(columns, MAX_ROWS.into()).rows.len();
+    rows.clamp(1, MAX_ROWS.into()) as u16 + 1
 }
 
 /// Draws the prompt; where the cursor is.
@@ -47,6 +48,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
     let text = Rect { x: area.x + 3, y: area.y + 1, width: area.width - 4, height: area.height - 1 };
     canvas.text(area.x + 1, text.y, 1, "›", if has_keyboard { theme.accent } else { theme.dim });
     app.composer_columns = text.width.into();
+    app.composer_place = text;
     if let Some(why) = app.disabled() {
         canvas.text(text.x, text.y, text.width, why, theme.warning);
         return None;
@@ -55,15 +57,17 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
     if composer.is_empty() {
         let words = match app.focused_agent() {
             None => "say what the new agent is to do",
+            Some(agent) if !agent.asks.is_empty() => {
+                "it waits for your answer; what you send now waits for its turn"
+            }
             Some(agent) if agent.turn.is_some() => "it works; what you send now waits for its turn",
             Some(_) => "say what to do; @ names a file, / a command",
         };
         canvas.text(text.x, text.y, text.width, words, theme.dim);
         return has_keyboard.then_some((text.x, text.y));
     }
-    let rows = composer.rows(text.width.into());
-    // The row with the cursor stays in sight.
-    let top = (rows.row + 1).saturating_sub(text.height.into());
+    let rows = composer.near(text.width.into(), text.height.into());
+    let top = rows.top(text.height.into());
     let content = composer.text();
     for (y, row) in (text.top()..text.bottom()).zip(rows.rows.iter().skip(top)) {
         let line = content.get(row.clone()).unwrap_or_default().replace('\t', " ");

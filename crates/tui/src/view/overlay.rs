@@ -1,17 +1,21 @@
 //! What lies over everything else.
 
+mod about;
 mod form;
 mod inbox;
 mod pager;
 mod settings;
 
 use ratatui::layout::Rect;
-use ratatui::text::Span;
+use ratatui::text::{Line, Span};
 
 use super::Canvas;
 use crate::app::{App, Hit};
+use crate::keys::Action;
 use crate::overlay::{Command, Field, Overlay, Picker};
+use crate::text::wrap::Prefix;
 use crate::text::{clean, width};
+use crate::transcript::item::prose;
 
 /// Draws the topmost overlay; where the cursor is.
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option<(u16, u16)> {
@@ -67,7 +71,7 @@ fn draw_picker(
     canvas.clear(area);
     app.hits.add(area, Hit::Overlay);
     let inner = canvas.frame(area, &picker.title, theme.border_focused);
-    if inner.height < 3 {
+    if inner.height < 3 || inner.width < 4 {
         return None;
     }
     canvas.text(inner.x, inner.y, 2, "› ", theme.accent);
@@ -89,7 +93,7 @@ fn draw_picker(
         let y = list.y + (row - picker.top) as u16;
         let line = Rect::new(list.x, y, list.width, 1);
         app.hits.add(line, Hit::Choice(row));
-        let can = choice.command != Command::Nothing;
+        let can = !matches!(choice.command, Command::Nothing | Command::Explain(_));
         let style = if can { theme.text } else { theme.dim };
         let label = clean::one_line(&choice.label).into_owned();
         let note = width::of(&choice.note) as u16;
@@ -132,23 +136,31 @@ fn draw_field(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, field: &Field)
     let theme = app.theme;
     let columns = 80.min(area.width.saturating_sub(2));
     let rows = field.editor.rows(usize::from(columns.saturating_sub(4)).max(1));
-    let hint = u16::from(!field.hint.is_empty());
-    let area = middle(area, columns, rows.rows.len().min(12) as u16 + 2 + hint);
+    let inside = usize::from(columns.saturating_sub(4)).max(1);
+    let said = field.problem.iter().map(|problem| (problem, theme.bad)).chain([(&field.hint, theme.dim)]);
+    let below: Vec<Line<'static>> = said
+        .filter(|(text, _)| !text.is_empty())
+        .flat_map(|(text, style)| prose(text, style, inside, &Prefix::none()))
+        .collect();
+    let area = middle(area, columns, (rows.rows.len().min(12) + 2 + below.len()) as u16);
     canvas.clear(area);
     app.hits.add(area, Hit::Overlay);
     let inner = canvas.frame(area, &field.title, theme.border_focused);
     if inner.height == 0 {
         return None;
     }
-    let text = Rect { height: inner.height.saturating_sub(hint).max(1), ..inner };
-    let top = (rows.row + 1).saturating_sub(text.height.into());
+    let text = Rect { height: inner.height.saturating_sub(below.len() as u16).max(1), ..inner };
+    let top = rows.top(text.height.into());
     let content = field.editor.text();
     for (y, row) in (text.top()..text.bottom()).zip(rows.rows.iter().skip(top)) {
         canvas.text(text.x, y, text.width, content.get(row.clone()).unwrap_or_default(), theme.text);
     }
-    if hint > 0 {
-        canvas.text(inner.x, inner.bottom() - 1, inner.width, &field.hint, theme.dim);
+    for (y, line) in (text.bottom()..inner.bottom()).zip(&below) {
+        canvas.line(inner.x, y, inner.width, line);
     }
+    let words = format!(" {} · {} ", app.keys.label(Action::ListChoose), app.keys.label(Action::ListLeave));
+    let x = canvas.right(area.right() - 2, area.bottom() - 1, area.width - 4, &words, theme.dim);
+    app.hits.add(Rect::new(x, area.bottom() - 1, width::of(&words) as u16, 1), Hit::Submit);
     let column = (rows.column as u16).min(text.width.saturating_sub(1));
     Some((text.x + column, text.y + (rows.row - top) as u16))
 }

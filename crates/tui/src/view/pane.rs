@@ -1,6 +1,6 @@
 //! Panes: an agent each, with its head, its conversation, and what it asks.
 
-use consort_model::{Agent, AgentId, Lifecycle, Status};
+use consort_model::{Agent, AgentId, Lifecycle, Status, TurnOutcome};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -82,6 +82,9 @@ fn draw_head(
     if let Some(parent) = agent.relation.parent() {
         about.push(format!("for {}", app.name_of(parent)));
     }
+    if let Some(worktree) = app.state.worktree_of(agent) {
+        about.push(format!("⎇ {}", clean::one_line(&worktree.branch)));
+    }
     if let Some(note) = agent.note.as_deref().filter(|note| !note.is_empty()) {
         about.push(clean::one_line(note).into_owned());
     }
@@ -143,25 +146,30 @@ fn notes(app: &App, agent: &Agent, columns: usize) -> Vec<Line<'static>> {
     if !app.state.profiles.is_empty() && !app.state.has_profile(&agent.profile) {
         say(
             format!(
-                "profile removed: this chat can no longer send messages ({} `rebind` gives it another profile)",
-                app.keys.label(Action::Palette)
+                "profile removed: this chat can no longer send messages — {} gives it another profile",
+                app.keys.label(Action::Send)
             ),
             theme.warning,
         );
     } else if app.state.restart_to_apply(agent) {
-        say("its profile was edited: restart to apply (esc R)".to_owned(), theme.dim);
+        let restart = app.keys.label(Action::RestartHere);
+        say(format!("its profile was edited: restart to apply ({restart})"), theme.dim);
     }
     match &agent.lifecycle {
         Lifecycle::Failed(failure) => {
             let how = match (failure.exit_code, failure.signal) {
-                (Some(code), _) => format!(" (exit code {code})"),
-                (None, Some(signal)) => format!(" (signal {signal})"),
-                (None, None) => String::new(),
+                // Most messages say it themselves.
+                (Some(code), _) if !failure.message.contains(&code.to_string()) => {
+                    format!(" (exit code {code})")
+                }
+                (None, Some(signal)) if !failure.message.contains(&signal.to_string()) => {
+                    format!(" (signal {signal})")
+                }
+                _ => String::new(),
             };
             let parked = if failure.parked { "; it crashed repeatedly and is parked" } else { "" };
-            let restart = app.keys.label(Action::RestartAgent);
-            let read = app.keys.label(Action::Leave);
-            say(format!("{}{how}{parked} — {read} {restart} restarts it", failure.message), theme.bad);
+            let restart = app.keys.label(Action::RestartHere);
+            say(format!("{}{how}{parked} — {restart} restarts it", failure.message), theme.bad);
             let tail: Vec<&str> = failure.stderr_tail.lines().collect();
             let text = tail[tail.len().saturating_sub(STDERR_LINES)..].join("\n");
             if !text.is_empty() {
@@ -182,6 +190,16 @@ fn notes(app: &App, agent: &Agent, columns: usize) -> Vec<Line<'static>> {
                 theme.warning,
             );
         }
+        _ if agent.turn.is_none() => match &agent.last_outcome {
+            Some(TurnOutcome::Failed { message }) => {
+                say(format!("the turn failed: {}", clean::one_line(message)), theme.bad);
+            }
+            Some(TurnOutcome::Stopped { reason }) => {
+                say(format!("the turn ended early: {}", clean::one_line(reason)), theme.warning);
+            }
+            Some(TurnOutcome::Interrupted) => say("the turn was stopped".to_owned(), theme.dim),
+            Some(TurnOutcome::Completed) | None => {}
+        },
         _ => {}
     }
     for (at, prompt) in agent.queue.iter().enumerate().take(3) {

@@ -112,6 +112,7 @@ fn draw_agent(
         Status::Stalled => "stalled".to_owned(),
         Status::Failed => "failed".to_owned(),
         _ if !agent.queue.is_empty() => format!("+{}", agent.queue.len()),
+        _ if !agent.worktrees.is_empty() => "⎇".to_owned(),
         _ => String::new(),
     };
     let note_style = match status {

@@ -4,10 +4,15 @@ use consort_model::{Agent, Relation, State, Status};
 use ratatui::layout::Rect;
 
 use super::Canvas;
-use crate::app::{App, Connection, Hit};
+use crate::app::{App, Connection, Hit, Toast};
 use crate::keys::Action;
+use crate::text::wrap::Prefix;
 use crate::text::{clean, width};
+use crate::transcript::item::prose;
 use crate::tree::is_finished;
+
+/// Rows of a message at most.
+const TALLEST: u16 = 8;
 
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
     if area.height == 0 {
@@ -62,6 +67,28 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
     );
 }
 
+/// Draws the message at the bottom over everything else, where the bar is too narrow for it.
+pub(super) fn draw_tall_toast(app: &mut App, canvas: &mut Canvas<'_>, bar: Rect) {
+    let columns = usize::from(bar.width.saturating_sub(2)).max(1);
+    let Some(toast) = app.toast.as_ref().filter(|toast| is_tall(toast, bar.width)) else { return };
+    let theme = app.theme;
+    let style = theme.status_bar.patch(if toast.bad { theme.bad } else { theme.accent });
+    let lines = prose(&toast.text, style, columns, &Prefix::none());
+    let rows = (lines.len() as u16).min(bar.y.saturating_sub(2) + 1).min(TALLEST);
+    let area = Rect { y: bar.bottom() - rows, height: rows, ..bar };
+    canvas.clear(area);
+    canvas.style(area, theme.status_bar);
+    for (y, line) in (area.top()..area.bottom()).zip(&lines) {
+        canvas.line(area.x + 1, y, columns as u16, line);
+    }
+    app.tall_toast = true;
+}
+
+/// Whether a message does not fit into the bar.
+pub(super) fn is_tall(toast: &Toast, columns: u16) -> bool {
+    toast.text.contains('\n') || width::of(&toast.text) > usize::from(columns.saturating_sub(2))
+}
+
 /// `Agents: 1 primary, 2 running, 1 needs you, 1 finished`; what there is none of is left out.
 pub(super) fn counts(state: &State) -> String {
     let open = || state.agents.values().filter(|agent| !agent.is_closed());
@@ -101,9 +128,7 @@ fn session(app: &App, agent: &Agent) -> String {
         parts.push(format!("context {}%", (used * 100).div_ceil(size)));
     }
     if let Some(cost) = agent.usage.cost {
-        // Of the drivers, only Claude's program tells what was really charged.
-        let about = if agent.driver == consort_model::DriverKind::Claude { "" } else { "~" };
-        parts.push(format!("{about}${cost:.2}"));
+        parts.push(format!("{}${cost:.2}", super::about_cost(agent)));
     }
     if let Some(branch) = app.branches.get(std::path::Path::new(&agent.cwd)) {
         parts.push(clean::one_line(branch).into_owned());

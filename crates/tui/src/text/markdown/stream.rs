@@ -183,7 +183,7 @@ impl Laid {
         if self.fence.is_none() {
             let text = &whole[self.settled..];
             let blank: usize =
-                text.split_inclusive('\n').take_while(|line| line.trim().is_empty()).map(str::len).sum();
+                text.split_inclusive('\n').take_while(|line| is_blank(line)).map(str::len).sum();
             let Some((fence, length)) = Fence::open(&text[blank..]) else { return false };
             self.separate();
             self.settled += blank + length;
@@ -243,7 +243,12 @@ impl Laid {
     }
 }
 
+/// Whether a line is blank to Markdown, to which only some spaces are spaces.
+fn is_blank(line: &str) -> bool {
+    line.trim_matches([' ', '\t', '\r', '\n']).is_empty()
+}
+
 fn ends_with_empty_line(text: &str) -> bool {
     let text = text.strip_suffix('\n').unwrap_or(text);
-    text.rsplit('\n').next().is_none_or(|line| line.trim().is_empty())
+    text.rsplit('\n').next().is_none_or(is_blank)
 }

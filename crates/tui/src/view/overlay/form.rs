@@ -18,7 +18,12 @@ use crate::view::Canvas;
 const LABEL: usize = 14;
 
 /// Draws a form; where the cursor is.
-pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, form: &Form) -> Option<(u16, u16)> {
+pub(super) fn draw(
+    app: &mut App,
+    canvas: &mut Canvas<'_>,
+    area: Rect,
+    form: &mut Form,
+) -> Option<(u16, u16)> {
     let theme = app.theme;
     let columns = 92.min(area.width.saturating_sub(2));
     let inside = usize::from(columns.saturating_sub(4)).max(8);
@@ -28,6 +33,8 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, form: &Fo
         lines.push(Line::default());
     }
     let mut cursor = None;
+    form.columns = inside.saturating_sub(LABEL + 2).max(1);
+    let mut owners: Vec<(usize, usize, usize)> = Vec::new();
     for at in form.visible() {
         let Some(entry) = form.entries.get(at) else { continue };
         let live = at == form.at;
@@ -44,6 +51,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, form: &Fo
             };
             let style = if live { theme.accent } else { theme.dim };
             let mark = if live && row == 0 { "› " } else { "  " };
+            owners.push((lines.len(), at, row));
             let mut line = vec![Span::styled(label, style), Span::styled(mark, theme.accent)];
             line.extend(spans);
             lines.push(Line::from(line));
@@ -77,6 +85,16 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, form: &Fo
         cursor.map_or(0, |(row, _)| (row + 3).saturating_sub(height)).min(lines.len().saturating_sub(height));
     for (y, line) in (inner.top()..inner.bottom()).zip(lines.iter().skip(top)) {
         canvas.line(inner.x, y, inner.width, line);
+    }
+    let on_screen = |line: usize| line.checked_sub(top).map(|row| inner.y + row as u16);
+    for (line, at, row) in owners {
+        if let Some(y) = on_screen(line).filter(|y| *y < inner.bottom()) {
+            let place = Rect::new(inner.x, y, inner.width, 1);
+            app.hits.add(place, Hit::Entry(at, row, inner.x + (LABEL + 2) as u16));
+        }
+    }
+    if let Some(y) = on_screen(lines.len() - 1).filter(|y| *y < inner.bottom()) {
+        app.hits.add(Rect::new(inner.x, y, inner.width, 1), Hit::Submit);
     }
     let (row, column) = cursor?;
     let y = inner.y + row.checked_sub(top)? as u16;

@@ -8,11 +8,20 @@ use crate::overlay::Inbox;
 use crate::text::{clean, width};
 use crate::view::{Canvas, ask, duration};
 
+/// Columns of the inbox at most.
+const COLUMNS: u16 = 120;
+
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &mut Inbox) {
     let theme = app.theme;
     let open: Vec<_> =
         app.state.inbox().into_iter().map(|(agent, ask)| (agent.clone(), ask.clone())).collect();
-    let area = middle(area, 120, area.height.saturating_sub(2));
+    let at = open.iter().position(|(_, ask)| Some(ask.id) == inbox.ask.current).unwrap_or(0);
+    let inside = usize::from(area.width.saturating_sub(2).min(COLUMNS)).saturating_sub(4);
+    let lines = open.get(at).map(|(agent, ask)| ask::lines_in_reach(app, &inbox.ask, agent, ask, inside));
+    let lines = lines.unwrap_or_default();
+    // As high as what is asked, with room for the list, so that the keys stand near what they are for.
+    let wanted = lines.len() + open.len().min(usize::from(area.height / 3)) + 7;
+    let area = middle(area, COLUMNS, u16::try_from(wanted.max(12)).unwrap_or(u16::MAX));
     canvas.clear(area);
     app.hits.add(area, Hit::Overlay);
     let title = match open.len() {
@@ -35,7 +44,6 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &m
         return;
     }
     let list = (open.len() as u16).min((inner.height / 3).max(1));
-    let at = open.iter().position(|(_, ask)| Some(ask.id) == inbox.ask.current).unwrap_or(0);
     let top = (at + 1).saturating_sub(list.into());
     for (row, (agent, ask)) in open.iter().enumerate().skip(top).take(list.into()) {
         let y = inner.y + (row - top) as u16;
@@ -56,10 +64,9 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &m
     }
     let rule = Rect { y: inner.y + list, height: 1, ..inner };
     canvas.rule(rule, theme.border);
-    let Some((agent, ask)) = open.get(at) else { return };
+    let Some((_, ask)) = open.get(at) else { return };
     let keys = 2.min(inner.height.saturating_sub(list + 2));
     let text = Rect { y: rule.y + 1, height: inner.height.saturating_sub(list + 1 + keys), ..inner };
-    let lines = ask::lines(app, agent, ask, text.width.into());
     ask::draw_lines(&mut inbox.ask, canvas, text, &lines);
     let live = inbox.ask.is_armed();
     ask::draw_buttons(app, canvas, Rect { y: text.bottom(), height: keys, ..inner }, ask, live);

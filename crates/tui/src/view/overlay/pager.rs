@@ -1,38 +1,50 @@
 //! Texts to read: every key, what an agent changed.
 
+use consort_model::DiffText;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::middle;
+use super::{about, middle};
 use crate::app::{App, Hit};
 use crate::keys::{Context, TABLE};
 use crate::overlay::Pager;
 use crate::overlay::pager::Text;
 use crate::text::wrap::Prefix;
-use crate::text::{diff, width};
+use crate::text::{clean, diff, width};
 use crate::transcript::item::prose;
-use crate::view::Canvas;
+use crate::view::{Canvas, welcome};
 
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, pager: &mut Pager) {
     let theme = app.theme;
     let (title, columns) = match &pager.text {
         Text::Help => ("Every key".to_owned(), 96),
+        Text::About(agent) => (app.name_of(*agent), 100),
+        Text::Welcome => ("Consort".to_owned(), 96),
         Text::Changes(agent, _) => (format!("What changed where {} works", app.name_of(*agent)), area.width),
     };
-    let area = middle(area, columns, area.height.saturating_sub(2));
+    let inside = columns.min(area.width.saturating_sub(2)).saturating_sub(4);
+    // What an agent does changes while one looks at it; the others stay as they were laid out.
+    let changes = matches!(pager.text, Text::About(_) | Text::Welcome);
+    if changes || pager.lines.as_ref().is_none_or(|(laid, _)| *laid != inside) {
+        let lines = match &pager.text {
+            Text::Help => help(app, inside.into()),
+            Text::About(agent) => about::lines(app, *agent, inside.into()),
+            Text::Welcome => welcome::lines(app, inside.into()).into_iter().map(|(line, _)| line).collect(),
+            Text::Changes(_, None) => vec![Line::styled("asking git…", theme.dim)],
+            Text::Changes(_, Some(Err(why))) => prose(why, theme.text, inside.into(), &Prefix::none()),
+            Text::Changes(_, Some(Ok(diff))) => patch(diff, inside.into(), app, &mut pager.marks),
+        };
+        pager.lines = Some((inside, lines));
+    }
+    // As high as the text is; but what git says comes later, and what it is put into does not jump then.
+    let count = pager.lines.as_ref().map_or(0, |(_, lines)| lines.len());
+    let rows = if changes { u16::try_from(count + 2).unwrap_or(u16::MAX) } else { u16::MAX };
+    let area = middle(area, columns, rows);
     canvas.clear(area);
     app.hits.add(area, Hit::Overlay);
     let inner = canvas.frame(area, &title, theme.border_focused);
     if inner.height == 0 {
         return;
-    }
-    if pager.lines.as_ref().is_none_or(|(laid, _)| *laid != inner.width) {
-        let lines = match &pager.text {
-            Text::Help => help(app, inner.width.into()),
-            Text::Changes(_, None) => vec![Line::styled("asking git…", theme.dim)],
-            Text::Changes(_, Some(diff)) => changes(diff, inner.width.into(), app, &mut pager.marks),
-        };
-        pager.lines = Some((inner.width, lines));
     }
     pager.height = inner.height.into();
     pager.step(0);
@@ -69,15 +81,50 @@ fn help(app: &App, columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn changes(diff: &str, columns: usize, app: &App, marks: &mut Vec<usize>) -> Vec<Line<'static>> {
-    if !diff::is_patch(diff) {
-        return prose(diff, app.theme.text, columns, &Prefix::none());
+/// The changed files with their lines, then what changed in each.
+fn patch(diff: &DiffText, columns: usize, app: &App, marks: &mut Vec<usize>) -> Vec<Line<'static>> {
+    let theme = &app.theme;
+    marks.clear();
+    if diff.changes.files.is_empty() && diff.text.is_empty() {
+        let since = match diff.changes.base.as_str() {
+            "HEAD" => "the last commit",
+            base => base,
+        };
+        return prose(&format!("Nothing changed since {since}."), theme.text, columns, &Prefix::none());
     }
     let mut lines = Vec::new();
-    marks.clear();
-    for file in files(diff) {
+    for file in &diff.changes.files {
+        let name = match &file.old_path {
+            Some(old) => format!("{old} → {}", file.path),
+            None => file.path.clone(),
+        };
+        let name = clean::one_line(&name).into_owned();
+        let mut spans = vec![
+            Span::styled(format!("{} ", file.change.letter()), theme.dim),
+            Span::styled(width::fit(&name, columns.saturating_sub(18).min(60)).into_owned(), theme.text),
+        ];
+        match (file.added, file.removed) {
+            (Some(added), Some(removed)) => {
+                spans.push(Span::styled(format!(" +{added}"), theme.good));
+                spans.push(Span::styled(format!(" -{removed}"), theme.bad));
+            }
+            _ => spans.push(Span::styled(" not text", theme.dim)),
+        }
+        lines.push(Line::from(spans));
+    }
+    let mut sum = diff.changes.sum();
+    if diff.truncated {
+        sum.push_str("; the diff is longer than is shown");
+    }
+    lines.extend(prose(&sum, theme.dim, columns, &Prefix::none()));
+    lines.push(Line::default());
+    if !diff::is_patch(&diff.text) {
+        lines.extend(prose(&diff.text, theme.text, columns, &Prefix::none()));
+        return lines;
+    }
+    for file in files(&diff.text) {
         marks.push(lines.len());
-        lines.extend(diff::patch(file, columns, &app.theme));
+        lines.extend(diff::patch(file, columns, theme));
         lines.push(Line::default());
     }
     lines

@@ -1,6 +1,7 @@
 //! The settings.
 
-use consort_model::{Availability, ProfileSummary, Rule, RuleScope};
+use consort_model::limits::NAMED;
+use consort_model::{Availability, ProfileSummary, Rule, RuleScope, ToolKind};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -10,7 +11,6 @@ use crate::keys::{Action, TABLE};
 use crate::overlay::Settings;
 use crate::overlay::settings::Part;
 use crate::text::{clean, width};
-use crate::transcript::item::tool_word;
 use crate::view::Canvas;
 
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, settings: &mut Settings) {
@@ -66,7 +66,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, settings:
     draw_hints(app, canvas, Rect { y: inner.bottom() - 1, height: 1, ..inner }, settings.part);
 }
 
-fn draw_hints(app: &App, canvas: &mut Canvas<'_>, line: Rect, part: Part) {
+fn draw_hints(app: &mut App, canvas: &mut Canvas<'_>, line: Rect, part: Part) {
     let theme = app.theme;
     let hints: &[(Action, &str)] = match part {
         Part::Profiles => &[
@@ -78,15 +78,19 @@ fn draw_hints(app: &App, canvas: &mut Canvas<'_>, line: Rect, part: Part) {
             (Action::SettingCheck, "look again"),
         ],
         Part::Rules => &[(Action::SettingAdd, "add"), (Action::SettingRemove, "remove")],
-        Part::Limits | Part::Keys => &[(Action::SettingEdit, "edit config.toml")],
+        Part::Limits => &[(Action::SettingEdit, "change")],
+        Part::Keys => &[(Action::SettingEdit, "edit config.toml")],
         Part::Screen => &[(Action::SettingEdit, "change")],
     };
     let mut x = line.x;
     for (action, words) in
         hints.iter().chain([(Action::TabNext, "next part"), (Action::SettingLeave, "close")].iter())
     {
+        let from = x;
         let end = canvas.text(x, line.y, line.right().saturating_sub(x), app.keys.label(*action), theme.key);
-        x = canvas.text(end + 1, line.y, line.right().saturating_sub(end + 1), words, theme.dim) + 2;
+        let end = canvas.text(end + 1, line.y, line.right().saturating_sub(end + 1), words, theme.dim);
+        app.hits.add(Rect::new(from, line.y, end.saturating_sub(from), 1), Hit::Button(*action));
+        x = end + 2;
     }
 }
 
@@ -94,38 +98,21 @@ fn rows(app: &App, settings: &Settings, columns: usize) -> Vec<Vec<Line<'static>
     let theme = &app.theme;
     let pair = |label: &str, value: String, about: &str| {
         vec![Line::from(vec![
-            Span::styled(width::fit(label, 26).into_owned(), theme.text),
-            Span::styled(width::fit(&value, 22).into_owned(), theme.accent),
+            Span::styled(width::fit(label, 24).into_owned(), theme.text),
+            Span::styled(width::fit(&value, if columns > 90 { 22 } else { 10 }).into_owned(), theme.accent),
             Span::styled(about.to_owned(), theme.dim),
         ])]
     };
     match settings.part {
         Part::Profiles => app.state.profiles.iter().map(|it| profile(app, settings, it, columns)).collect(),
         Part::Rules => app.state.rules.values().map(|it| vec![rule(app, it)]).collect(),
-        Part::Limits => {
-            let limits = &app.state.limits;
-            vec![
-                pair(
-                    "companions_per_owner",
-                    limits.companions_per_owner.to_string(),
-                    "companions of one agent",
-                ),
-                pair("subagent_depth", limits.subagent_depth.to_string(), "how deep sub-agents may nest"),
-                pair(
-                    "subagents_per_parent",
-                    limits.subagents_per_parent.to_string(),
-                    "running for one parent",
-                ),
-                pair("subagents_total", limits.subagents_total.to_string(), "running in all"),
-                pair("queued_prompts", limits.queued_prompts.to_string(), "that may wait for one agent"),
-                pair(
-                    "crashes_before_parking",
-                    limits.crashes_before_parking.to_string(),
-                    "within ten minutes",
-                ),
-                pair("stalled_after_ms", limits.stalled_after_ms.to_string(), "without a sign of life"),
-            ]
-        }
+        Part::Limits => NAMED
+            .iter()
+            .map(|(name, about)| {
+                let value = app.state.limits.get(name).unwrap_or_default();
+                pair(name, value.to_string(), about)
+            })
+            .collect(),
         Part::Screen => vec![
             pair(
                 "theme",
@@ -193,7 +180,7 @@ fn rule(app: &App, rule: &Rule) -> Line<'static> {
         RuleScope::Project { folder } => format!("in {}", clean::one_line(folder)),
         RuleScope::All => "everyone".to_owned(),
     };
-    let tool = rule.tool.map_or("anything", tool_word);
+    let tool = rule.tool.map_or("anything", ToolKind::verb);
     Line::from(vec![
         Span::styled(format!("{word} "), style),
         Span::styled(width::fit(&scope, 26).into_owned(), theme.dim),
