@@ -46,11 +46,21 @@ pub enum Command {
     /// List the agents.
     #[command(visible_alias = "ls", after_help = "Example: consort agents --all")]
     Agents(Agents),
+    /// List the sessions that an agent's program keeps of a folder, also those that Consort did not begin.
+    #[command(
+        after_help = "Example: consort sessions --profile codex\n\n`consort new --resume SESSION` goes on with one."
+    )]
+    Sessions(Sessions),
     /// Send a prompt to an agent; while it works the prompt waits for its turn, or joins the running one with --steer.
     #[command(
         after_help = "Example: consort send fixer \"now the other one\" --wait\n         consort send fixer --steer \"leave the tests alone\""
     )]
     Send(Send),
+    /// List the prompts that wait for an agent, in order; change or drop one.
+    #[command(
+        after_help = "Example: consort queue fixer\n         consort queue fixer --drop 3f2a9c1e\n         consort queue fixer --edit 3f2a9c1e \"only the first one\""
+    )]
+    Queue(Queue),
     /// Print an agent's transcript.
     #[command(after_help = "Example: consort log fixer --follow")]
     Log(Log),
@@ -327,6 +337,20 @@ pub struct Agents {
     pub json: bool,
 }
 
+/// `consort sessions`.
+#[derive(Args, Debug)]
+pub struct Sessions {
+    /// The profile whose program is asked; none: the default one.
+    #[arg(long, short)]
+    pub profile: Option<String>,
+    /// The folder they worked in; none: this one.
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `consort send`.
 #[derive(Args, Debug)]
 pub struct Send {
@@ -344,6 +368,22 @@ pub struct Send {
     pub attach: Attach,
     /// Print JSON.
     #[arg(long)]
+    pub json: bool,
+}
+
+/// `consort queue`.
+#[derive(Args, Debug)]
+pub struct Queue {
+    /// Its name, its id, or the beginning or end of the id.
+    pub agent: String,
+    /// Take this prompt back: its id, or the beginning or end of it.
+    #[arg(long, value_name = "ID")]
+    pub drop: Option<String>,
+    /// Give this prompt another text.
+    #[arg(long, num_args = 2, value_names = ["ID", "TEXT"], conflicts_with = "drop")]
+    pub edit: Option<Vec<String>>,
+    /// Print JSON.
+    #[arg(long, conflicts_with_all = ["drop", "edit"])]
     pub json: bool,
 }
 

@@ -27,10 +27,12 @@ mod output;
 mod profiles;
 mod progress;
 mod prompt;
+mod queue;
 mod render;
 mod rules;
 mod run;
 mod screen;
+mod sessions;
 mod tail;
 mod terminal;
 mod turn;
@@ -81,7 +83,9 @@ fn dispatch(arguments: Arguments) -> Result<ExitCode, Stop> {
         Command::Run(args) => run::run(&args)?,
         Command::New(args) => agents::new(&args)?,
         Command::Agents(args) => agents::agents(&args)?,
+        Command::Sessions(args) => sessions::sessions(&args)?,
         Command::Send(args) => run::send(&args)?,
+        Command::Queue(args) => queue::queue(&args)?,
         Command::Log(args) => log::log(&args)?,
         Command::Inbox(args) => inbox::inbox(args.json)?,
         Command::Messages(args) => messages::messages(&args)?,

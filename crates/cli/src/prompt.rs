@@ -8,7 +8,7 @@ use consort_model::{Attachment, PromptId};
 use uuid::Uuid;
 
 use crate::args::Attach;
-use crate::exit::Stop;
+use crate::exit::{Exit, Stop};
 
 /// What a prompt with its attachments may weigh; the rest of a message is left for escapes and framing.
 const MAX_PROMPT: usize = MAX_MESSAGE / 2;
@@ -47,11 +47,11 @@ pub fn working_directory(given: Option<&Path>) -> Result<PathBuf, Stop> {
     let given = given.unwrap_or(Path::new("."));
     let folder = given
         .canonicalize()
-        .map_err(|error| Stop::failed(format!("cannot work in {}: {error}", given.display())))?;
+        .map_err(|error| Stop::new(Exit::Usage, format!("cannot work in {}: {error}", given.display())))?;
     if folder.is_dir() {
         Ok(folder)
     } else {
-        Err(Stop::failed(format!("cannot work in {}: it is not a folder", given.display())))
+        Err(Stop::new(Exit::Usage, format!("cannot work in {}: it is not a folder", given.display())))
     }
 }
 

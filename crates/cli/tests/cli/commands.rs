@@ -191,7 +191,7 @@ fn what_cannot_be_done_is_told_in_one_sentence_with_a_code() {
         (&["interrupt", "nobody"], 4),
         (&["reopen", "nobody"], 4),
         (&["new", "--profile", "nobody"], 4),
-        (&["new", "--profile", "scripted", "--cwd", "/nowhere"], 1),
+        (&["new", "--profile", "scripted", "--cwd", "/nowhere"], 2),
         (&["run", "--profile", "nobody", "x"], 4),
         (&["nonsense"], 2),
         (&["approve"], 2),
