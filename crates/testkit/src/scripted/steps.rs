@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum Step {
     Say { text: String, chunk: Option<usize> },
     Think { text: String, chunk: Option<usize> },
-    Stream { count: u64, rate: f64, size: usize, stamp: bool },
+    Stream { count: u64, rate: f64, size: usize, stamp: bool, text: String },
     Flood { count: u64, size: usize },
     Late(String),
     Tool(Tool),
@@ -180,6 +180,7 @@ fn step(mut words: Words<'_>) -> Result<Step, StepError> {
                 rate,
                 size: words.number("size")?.unwrap_or(0),
                 stamp: words.flag("stamp"),
+                text: words.rest(),
             }
         }
         "flood" => {

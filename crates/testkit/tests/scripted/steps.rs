@@ -152,6 +152,11 @@ fn a_stream_has_as_many_deltas_as_told_and_stamps_go_up() {
     let spread = stamps[49].0 - stamps[0].0;
     assert!(spread >= 49 * 500_000 - 1_000_000, "the deltas keep to the rate: {spread} ns");
 
+    let (updates, _) = client.play(r"[[stream n=4 rate=2000 size=3 **a** \n\[b\]]]");
+    let pieces: Vec<&str> =
+        updates.iter().map(|update| update["content"]["text"].as_str().unwrap()).collect();
+    assert_eq!(pieces, ["**a", "** ", "\n[b", "]"], "a text comes in pieces");
+
     let (updates, _) = client.play("[[flood n=3000 size=20]]");
     assert_eq!(updates.len(), 3000);
     assert!(updates.iter().all(|update| update["content"]["text"].as_str().unwrap().len() == 20));

@@ -114,8 +114,14 @@ impl Turn<'_> {
         match step {
             Step::Say { text, chunk } => self.text_in_chunks("agent_message_chunk", &text, chunk),
             Step::Think { text, chunk } => self.text_in_chunks("agent_thought_chunk", &text, chunk),
-            Step::Stream { count, rate, size, stamp } => self.stream(count, Some(rate), size, stamp)?,
-            Step::Flood { count, size } => self.stream(count, None, size, false)?,
+            Step::Stream { count, rate, size, stamp, text } if text.is_empty() => {
+                self.stream(count, Some(rate), |index| numbered(index, size, stamp))?;
+            }
+            Step::Stream { count, rate, size, text, .. } => {
+                let pieces = pieces(&text, size);
+                self.stream(count, Some(rate), |index| pieces[index as usize % pieces.len()].clone())?;
+            }
+            Step::Flood { count, size } => self.stream(count, None, |index| numbered(index, size, false))?,
             Step::Late(text) => self.late.push(text),
             Step::Tool(tool) => self.tool(&tool)?,
             Step::Ask(ask) => self.ask(&ask)?,
@@ -268,7 +274,7 @@ impl Turn<'_> {
     }
 
     /// Deltas on a schedule counted from the start, so that lateness of one does not add to the next.
-    fn stream(&self, count: u64, rate: Option<f64>, size: usize, stamp: bool) -> Result<(), Cancelled> {
+    fn stream(&self, count: u64, rate: Option<f64>, delta: impl Fn(u64) -> String) -> Result<(), Cancelled> {
         let id = self.message_id();
         let frame = self.text_frame(id.as_deref());
         let start = Instant::now();
@@ -280,14 +286,12 @@ impl Turn<'_> {
                 }
                 None => self.check()?,
             }
-            let mut text =
-                if stamp { format!("{}:{index} ", monotonic_nanoseconds()) } else { format!("word{index} ") };
-            if text.len() < size {
-                text.push_str(&".".repeat(size - text.len()));
-            }
+            let text = delta(index);
             match &frame {
-                Some((head, tail)) => self.agent.wire.bytes(format!("{head}{text}{tail}").as_bytes()),
-                None => self.chunk("agent_message_chunk", &text, id.as_deref()),
+                Some((head, tail)) if needs_no_escape(&text) => {
+                    self.agent.wire.bytes(format!("{head}{text}{tail}").as_bytes());
+                }
+                _ => self.chunk("agent_message_chunk", &text, id.as_deref()),
             }
         }
         Ok(())
@@ -369,6 +373,27 @@ fn step_error(error: steps::StepError) -> End {
 
 fn base64_size(data: &str) -> usize {
     data.trim_end_matches('=').len() * 3 / 4
+}
+
+/// A delta that says which one it is, and when it was written if it is stamped.
+fn numbered(index: u64, size: usize, stamp: bool) -> String {
+    let mut text =
+        if stamp { format!("{}:{index} ", monotonic_nanoseconds()) } else { format!("word{index} ") };
+    if text.len() < size {
+        text.push_str(&".".repeat(size - text.len()));
+    }
+    text
+}
+
+/// A text in pieces of so many characters; never none.
+fn pieces(text: &str, size: usize) -> Vec<String> {
+    let letters: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> = letters.chunks(size.max(1)).map(|piece| piece.iter().collect()).collect();
+    if pieces.is_empty() { vec![String::new()] } else { pieces }
+}
+
+fn needs_no_escape(text: &str) -> bool {
+    !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))
 }
 
 fn monotonic_nanoseconds() -> i128 {
