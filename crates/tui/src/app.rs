@@ -141,6 +141,11 @@ impl Damage {
     pub fn any(self) -> bool {
         Self { urgent: false, ..self } != Self::default()
     }
+
+    /// Whether it is only what streams: text and spinners.
+    pub fn is_text(self) -> bool {
+        self.any() && Self { panes: false, spinners: false, ..self } == Self::default()
+    }
 }
 
 /// Everything the screen knows.

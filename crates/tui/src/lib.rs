@@ -6,7 +6,7 @@
 //! - [`app`]: everything the screen knows, without any I/O. [`transcript`], [`desk`], [`tree`], [`editor`] are parts of it.
 //! - [`view`]: from that to a buffer. [`text`]: text on its way there. [`paint`]: from the buffer to the terminal.
 //! - [`input`], [`keys`]: from the terminal to actions. [`overlay`]: what lies over everything else.
-//! - [`run`]: the loop. [`link`]: the daemon. [`terminal`], [`outside`], [`memory`]: the machine around it.
+//! - [`run`]: the loop, at the pace of [`pace`]. [`link`]: the daemon. [`terminal`], [`outside`], [`memory`]: the machine around it.
 
 pub mod app;
 pub mod desk;
@@ -17,6 +17,7 @@ pub mod link;
 pub mod memory;
 mod outside;
 pub mod overlay;
+mod pace;
 pub mod paint;
 pub mod run;
 #[cfg(test)]

@@ -106,6 +106,11 @@ impl Link {
         self.stream.as_ref().map(|stream| (stream.as_fd(), !self.outgoing.is_empty()))
     }
 
+    /// Whether something was asked that is not answered.
+    pub fn is_asking(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     /// Writes what can be written without waiting.
     pub fn write(&mut self) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };

@@ -49,7 +49,7 @@ impl Canvas {
             for (y, (next, shown)) in
                 self.next.content.chunks(columns).zip(self.shown.content.chunks_mut(columns)).enumerate()
             {
-                if !self.unknown && next == shown {
+                if !self.unknown && next.iter().zip(&*shown).all(|(next, shown)| is_same(next, shown)) {
                     continue;
                 }
                 paint_row(&mut text, &mut pen, y, next, shown, self.unknown);
@@ -97,16 +97,17 @@ impl Pen {
 
 fn paint_row(text: &mut String, pen: &mut Pen, y: usize, next: &[Cell], shown: &[Cell], all: bool) {
     // Wide characters reach into the cell after them; rows that have any are written whole from the first change on.
-    let is_wide = |cell: &Cell| cell.symbol().len() > 1 && width::of(cell.symbol()) > 1;
+    let is_wide = |cell: &Cell| columns_of(cell) > 1;
     let whole = all || next.iter().chain(shown).any(is_wide);
     let mut at = None;
     let mut x = 0;
     let mut begun = all;
     while x < next.len() {
         let cell = &next[x];
-        let columns = width::of(cell.symbol()).max(1);
-        begun |= cell != &shown[x];
-        if if whole { begun } else { cell != &shown[x] } {
+        let columns = columns_of(cell);
+        let changed = !is_same(cell, &shown[x]);
+        begun |= changed;
+        if if whole { begun } else { changed } {
             if at != Some(x) {
                 text.push_str(&format!("\x1b[{};{}H", y + 1, x + 1));
             }
@@ -124,6 +125,25 @@ fn paint_row(text: &mut String, pen: &mut Pen, y: usize, next: &[Cell], shown: &
         }
         x += columns;
     }
+}
+
+/// How many columns a cell's symbol takes.
+fn columns_of(cell: &Cell) -> usize {
+    match cell.symbol().len() {
+        1 => 1,
+        _ => width::of(cell.symbol()).max(1),
+    }
+}
+
+/// Whether two cells look the same. Asked for every cell of every frame, so what mostly decides it comes first.
+fn is_same(one: &Cell, other: &Cell) -> bool {
+    let (a, b) = (one.symbol().as_bytes(), other.symbol().as_bytes());
+    a.first() == b.first()
+        && a.len() == b.len()
+        && one.fg == other.fg
+        && one.bg == other.bg
+        && one.modifier == other.modifier
+        && (a.len() <= 1 || a == b)
 }
 
 /// Whether every terminal agrees on its width.

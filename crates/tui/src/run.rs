@@ -20,15 +20,10 @@ use crate::app::{App, Connection, Editing, Effect};
 use crate::input::Decoder;
 use crate::link::{Link, Message};
 use crate::outside;
+use crate::pace::{Cause, Pace};
 use crate::paint::Canvas;
 use crate::terminal::Terminal;
 use crate::view;
-
-/// The least time between two frames.
-const FRAME: Duration = Duration::from_micros(16_600);
-
-/// The least time between two frames that nobody waits for: text that streams.
-const SLOW_FRAME: Duration = Duration::from_millis(33);
 
 /// How long a lone Escape may wait for what follows it.
 const ESCAPE: Duration = Duration::from_millis(30);
@@ -65,7 +60,7 @@ struct Loop {
     escape_at: Option<Instant>,
     retry_at: Option<Instant>,
     retry_after: Duration,
-    drawn_at: Option<Instant>,
+    pace: Pace,
     found: (Sender<Found>, Receiver<Found>),
     wake: (UnixStream, UnixStream),
     leaving: bool,
@@ -87,7 +82,7 @@ pub fn run(app: App, home: Home, program: PathBuf) -> Result<(), ScreenError> {
         escape_at: None,
         retry_at: None,
         retry_after: RETRY.0,
-        drawn_at: None,
+        pace: Pace::default(),
         found: channel(),
         wake,
         leaving: false,
@@ -105,6 +100,9 @@ impl Loop {
             self.app.tick(Instant::now(), wall());
             self.effects(terminal)?;
             self.write_link();
+            if self.leaving {
+                break;
+            }
             self.draw()?;
             self.wait(terminal)?;
         }
@@ -114,8 +112,12 @@ impl Loop {
     /// When the next frame may be drawn.
     fn frame_due(&self, now: Instant) -> Instant {
         let damage = self.app.damage;
-        let apart = if damage.urgent || damage.all { FRAME } else { SLOW_FRAME };
-        self.drawn_at.map_or(now, |drawn| drawn + apart)
+        let cause = match (damage.urgent, damage.all) {
+            (true, _) => Cause::Person,
+            (false, true) => Cause::Change,
+            (false, false) => Cause::Text,
+        };
+        self.pace.due(cause).unwrap_or(now)
     }
 
     /// Draws, unless the last frame is too young.
@@ -130,7 +132,7 @@ impl Loop {
         if !bytes.is_empty() {
             write_all(&bytes)?;
         }
-        self.drawn_at = Some(now);
+        self.pace.drawn(now);
         Ok(())
     }
 
@@ -138,6 +140,9 @@ impl Loop {
     fn wait(&mut self, terminal: &mut Terminal) -> io::Result<()> {
         let now = Instant::now();
         let frame = self.app.damage.any().then(|| self.frame_due(now));
+        // Text that streams is read when it is drawn, not word by word.
+        let patient =
+            frame.is_some_and(|due| due > now) && self.app.damage.is_text() && !self.link.is_asking();
         let due = [frame, self.app.due(), self.escape_at, self.retry_at].into_iter().flatten().min();
         let timeout = due.map(|due| {
             // A moment more, so that what is due is due when one wakes.
@@ -151,7 +156,7 @@ impl Loop {
                 PollFd::from_borrowed_fd(terminal.wake(), PollFlags::IN),
                 PollFd::from_borrowed_fd(self.wake.0.as_fd(), PollFlags::IN),
             ];
-            if let Some((socket, writing)) = self.link.interest() {
+            if let Some((socket, writing)) = self.link.interest().filter(|_| !patient) {
                 let flags = if writing { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
                 waits.push(PollFd::from_borrowed_fd(socket, flags));
             }
@@ -177,7 +182,7 @@ impl Loop {
         if happened(2) {
             self.take_found();
         }
-        if happened(3) {
+        if happened(3) || patient {
             self.read_link();
         }
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {

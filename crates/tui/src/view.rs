@@ -155,9 +155,9 @@ impl Canvas<'_> {
     pub fn clear(&mut self, area: Rect) {
         let area = area.intersection(self.buffer.area);
         for y in area.top()..area.bottom() {
-            for x in area.left()..area.right() {
-                self.buffer[(x, y)].reset();
-            }
+            let start = self.buffer.index_of(area.x, y);
+            let row = self.buffer.content.iter_mut().skip(start).take(area.width.into());
+            row.for_each(ratatui::buffer::Cell::reset);
         }
     }
 
@@ -170,6 +170,16 @@ impl Canvas<'_> {
     pub fn text(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
         if !self.is_inside(x, y) {
             return x;
+        }
+        // Nearly all text is this, and needs no search for what belongs together.
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            let room = columns.min(self.buffer.area.right() - x);
+            let start = self.buffer.index_of(x, y);
+            let cells = self.buffer.content.iter_mut().skip(start).take(room.into());
+            let written = cells.zip(text.chars()).map(|(cell, letter)| {
+                cell.set_char(letter).set_style(style);
+            });
+            return x + written.count() as u16;
         }
         self.buffer.set_stringn(x, y, text, columns.into(), style).0
     }
@@ -186,7 +196,7 @@ impl Canvas<'_> {
 
     /// Writes a line into at most `columns`.
     pub fn line(&mut self, x: u16, y: u16, columns: u16, line: &Line<'_>) {
-        if self.is_inside(x, y) {
+        if self.is_inside(x, y) && line.style != Style::default() {
             self.buffer.set_style(Rect::new(x, y, columns, 1).intersection(self.buffer.area), line.style);
         }
         let end = x.saturating_add(columns);

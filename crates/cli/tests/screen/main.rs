@@ -1,10 +1,11 @@
-//! The terminal UI from outside: the real program in a real terminal, with a real daemon and scripted agents. Run by `cargo
+//! The terminal UI from outside: the real program in a real terminal, with a real daemon, scripted agents and real CLIs. Run by `cargo
 //! xtask test`, which builds the programs that these tests start.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod clis;
 mod pty;
 
-use consort_testkit::harness::Home;
+use consort_testkit::harness::{Home, poll};
 use pty::Pty;
 
 /// A home whose UI is open at this size.
@@ -25,6 +26,16 @@ fn a_person_types_approves_and_reads_the_answer() {
     screen.write("y");
     screen.wait_for("All made.");
     screen.wait_for("allowed once by you");
+    screen.leave();
+    home.finish();
+}
+
+#[test]
+fn a_screen_on_which_nothing_happens_is_left_at_once() {
+    let home = Home::started();
+    let screen = opened(&home, 100, 30);
+    // Once it is kept, no timer is left that would wake the screen.
+    poll("what the screen remembers", || home.root().join("ui.json").exists().then_some(()));
     screen.leave();
     home.finish();
 }

@@ -122,6 +122,8 @@ impl App {
         }
         self.state = state;
         self.connection = Connection::Up;
+        // Somebody has just opened the screen and waits for it.
+        self.damage.urgent |= first;
         if self.arranged().focused().is_none() {
             let open = crate::tree::order(&self.state, &self.memory.desk);
             let is_here = |id: &&AgentId| {
@@ -284,6 +286,8 @@ impl App {
                     }
                 }
                 self.damage.panes = true;
+                // It was asked for because a person went there.
+                self.damage.urgent = true;
                 self.load_page(agent);
             }
             (Reply::Page(agent, _), Err(error)) => {
