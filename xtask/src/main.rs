@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `bench`, `chaos`, `schema`, `demo`.
+//! The project's own commands: `cargo xtask test`, `bench`, `chaos`, `screenshots`, `schema`, `demo`.
 //!
 //! Each does all its set-up itself, so that a fresh machine needs nothing but cargo.
 
@@ -10,6 +10,7 @@ mod clis;
 mod demo;
 mod record;
 mod schema;
+mod screenshots;
 mod tee;
 mod tools;
 
@@ -28,6 +29,7 @@ cargo xtask COMMAND
                            speed and memory, as ratios to a reference in the same run
   record [CLI...]          play with the real CLIs and write what they say as fixtures for the drivers' tests
   agents-table [--check]   write the table of what each CLI can do into docs/agents.md, or check that it is up to date
+  screenshots              draw the pictures in docs/screenshots from the real views
   schema [--check]         write the client protocol's schema into docs/, or check that it is up to date
 ";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Some("record") => record::run(rest),
         Some("agents-table") => agents_table::run(rest),
         Some("schema") => schema::run(rest),
+        Some("screenshots") => screenshots::run_command(),
         // Only for the benchmarks' own use.
         Some("tee") => tee::run(rest),
         Some("driver-replay") => bench::replay_command(rest),

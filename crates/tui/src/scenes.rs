@@ -3,6 +3,8 @@
 mod behaviour;
 mod chores;
 mod pictures;
+mod screenshots;
+mod svg;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
