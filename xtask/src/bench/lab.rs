@@ -17,6 +17,7 @@ use consort_daemon::protocol::{
 };
 use consort_model::event::AgentEvent;
 use consort_model::{AgentId, DriverKind, Event, PermissionMode, ProfileSummary, PromptId, Stamped};
+use consort_testkit::harness::processes::wait_until_gone;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -60,6 +61,25 @@ impl Lab {
         command.args(["daemon", "run", "--detached"]).env("CONSORT_HOME", self.home.root());
         let daemon = self.daemon.insert(spawn_until_ready(&mut command)?);
         Ok(daemon.id())
+    }
+
+    /// The folder that agents work in.
+    pub fn work(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ends whichever daemon runs, also one that something else started, and all agents' processes.
+    pub fn stop_any(&mut self) -> anyhow::Result<()> {
+        let mut client = Client::connect(&self.home)?;
+        let pid = client.welcome().pid.cast_signed();
+        let _: Done = client.call(&Call::Stop { force: true, keep_agents: false })?;
+        if !wait_until_gone(pid, END_LIMIT) {
+            bail!("the daemon {pid} does not end");
+        }
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.wait()?;
+        }
+        Ok(())
     }
 
     /// Ends the daemon and all agents' processes.
@@ -138,6 +158,12 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
             eprintln!("xtask: the daemon did not stop in order: {error:#}");
+        }
+        // One that a screen started.
+        if Client::connect(&self.home).is_ok()
+            && let Err(error) = self.stop_any()
+        {
+            eprintln!("xtask: a daemon did not stop in order: {error:#}");
         }
         if let Some(mut daemon) = self.daemon.take()
             && let Err(error) = daemon.kill().and_then(|()| daemon.wait())

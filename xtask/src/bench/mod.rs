@@ -20,6 +20,7 @@ mod team;
 mod team_tool;
 mod throughput;
 mod transcripts;
+mod ui;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -49,7 +50,7 @@ impl Bench {
 
 type Row = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Line>>);
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 16] = [
     ("cold-start", cold_start::run),
     ("cli-agents", cli_agents::run),
     ("idle-200", idle::run),
@@ -60,6 +61,12 @@ const ROWS: [Row; 10] = [
     ("added", added::run),
     ("team-tool", team_tool::run),
     ("team", team::run),
+    ("ui-start", ui::start::run),
+    ("ui-idle", ui::idle::run),
+    ("ui-keys", ui::keys::run),
+    ("ui-switch", ui::switch::run),
+    ("ui-stream", ui::stream::run),
+    ("ui-many", ui::many::run),
 ];
 
 #[derive(Default)]

@@ -176,6 +176,27 @@ impl Family {
     }
 }
 
+/// Processes and all that they started, as far as it has not changed its parent.
+pub fn with_descendants(roots: &[u32]) -> anyhow::Result<Vec<u32>> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        children.entry(parse_parent(&stat)).or_default().push(pid);
+    }
+    let mut found = Vec::new();
+    let mut next = roots.to_vec();
+    while let Some(pid) = next.pop() {
+        if !found.contains(&pid) {
+            found.push(pid);
+            next.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    Ok(found)
+}
+
 fn is_runner_of(command: &[u8], home: &Path) -> bool {
     let mut words = command.split(|byte| *byte == 0).skip(1);
     let folder = match (words.next(), words.next(), words.next()) {

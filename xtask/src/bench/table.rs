@@ -23,6 +23,8 @@ pub enum Goal {
     AtMost(f64),
     Below(f64),
     AtLeast(f64),
+    /// Nothing was measured, as the line's `measured` says.
+    Skipped,
 }
 
 impl Goal {
@@ -31,6 +33,7 @@ impl Goal {
             Self::AtMost(limit) => format!("<= {}{unit}", figure(limit)),
             Self::Below(limit) => format!("< {}{unit}", figure(limit)),
             Self::AtLeast(limit) => format!(">= {}{unit}", figure(limit)),
+            Self::Skipped => String::new(),
         }
     }
 }
@@ -41,10 +44,28 @@ impl Line {
             Goal::AtMost(limit) => self.figure <= limit,
             Goal::Below(limit) => self.figure < limit,
             Goal::AtLeast(limit) => self.figure >= limit,
+            Goal::Skipped => true,
+        }
+    }
+
+    /// A line for what cannot be measured here.
+    pub fn skipped(name: String, why: &str) -> Self {
+        Self {
+            name,
+            measured: format!("skipped: {why}"),
+            reference: String::new(),
+            figure: 0.0,
+            unit: "",
+            goal: Goal::Skipped,
+            notes: vec![],
         }
     }
 
     fn cells(&self) -> [String; 6] {
+        if self.goal == Goal::Skipped {
+            let nothing = String::new;
+            return [self.name.clone(), self.measured.clone(), nothing(), nothing(), nothing(), nothing()];
+        }
         [
             self.name.clone(),
             self.measured.clone(),
@@ -82,6 +103,7 @@ pub fn json(lines: &[Line]) -> Value {
             Goal::AtMost(limit) => ("at_most", limit),
             Goal::Below(limit) => ("below", limit),
             Goal::AtLeast(limit) => ("at_least", limit),
+            Goal::Skipped => return json!({ "row": line.name, "skipped": line.measured }),
         };
         json!({
             "row": line.name,
@@ -132,6 +154,14 @@ a longer row  3 ms      1 ms       5.00x   <= 4.00x  MISSED
     a note
 ";
         assert_eq!(render(&lines), shown);
+    }
+
+    #[test]
+    fn what_was_skipped_says_why_and_misses_nothing() {
+        let line = Line::skipped("a".to_owned(), "tmux is not installed");
+        assert!(line.met());
+        assert!(render(std::slice::from_ref(&line)).contains("a    skipped: tmux is not installed\n"));
+        assert_eq!(json(&[line])[0]["skipped"], "skipped: tmux is not installed");
     }
 
     #[test]

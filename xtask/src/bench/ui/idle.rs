@@ -1,0 +1,148 @@
+//! A screen on which nothing happens: no processor time, no bytes, little memory. The others beside it, at the same time.
+
+use std::time::{Duration, Instant};
+
+use consort_testkit::model;
+
+use super::hear_for;
+use super::peers::{AGENTS, Peer, Place};
+use super::stage::{Stage, leave};
+use crate::bench::Bench;
+use crate::bench::processes::{Activity, Memory, ticks};
+use crate::bench::statistics::figure;
+use crate::bench::table::{Goal, Line};
+
+/// Until what was under way has settled: threads that end when they have nothing to do, caches that are given back.
+const SETTLE: Duration = Duration::from_secs(12);
+
+const WATCHED: Duration = Duration::from_secs(20);
+
+/// So that none waits for a full terminal.
+const SLICE: Duration = Duration::from_millis(50);
+
+const NAME: &str = "speaker";
+
+pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
+    let model = model::Server::start()?;
+    let mut stage = Stage::new(bench)?;
+    stage.talk(NAME, 100)?;
+    let mut screen = stage.open(NAME)?;
+    let ours = [screen.pid(), stage.daemon];
+    let mut places = Vec::new();
+    let mut lines = Vec::new();
+    for peer in [Peer::Tmux].into_iter().chain(AGENTS) {
+        match peer.missing() {
+            Some(why) => lines.push(Line::skipped(format!("ui-idle, {}", peer.name()), &why)),
+            None => places.push(Place::new(peer, &model.url())?),
+        }
+    }
+    let mut peers = Vec::new();
+    for place in &places {
+        peers.push((place.peer, place.start()?));
+    }
+    let until = Instant::now() + SETTLE;
+    while Instant::now() < until {
+        hear_for(&mut screen, SLICE)?;
+        for (_, running) in &mut peers {
+            hear_for(&mut running.terminal, SLICE)?;
+        }
+    }
+    let look = |pids: &[u32]| pids.iter().map(|pid| ticks(*pid)).sum::<u64>();
+    let before = (Activity::of(&ours), look(&ours), screen.count());
+    let mut others = Vec::new();
+    for (_, running) in &peers {
+        let pids = running.processes()?;
+        others.push((Activity::of(&pids), running.terminal.count(), pids));
+    }
+    let end = Instant::now() + WATCHED;
+    while Instant::now() < end {
+        for (_, running) in &mut peers {
+            hear_for(&mut running.terminal, SLICE)?;
+        }
+        if peers.is_empty() {
+            std::thread::sleep(WATCHED);
+        }
+    }
+    let work = Activity::of(&ours).since(&before.0);
+    let spent = look(&ours) - before.1;
+    hear_for(&mut screen, SLICE)?;
+    let written = screen.count() - before.2;
+    let memory = [Memory::of(ours[0])?, Memory::of(ours[1])?];
+    let megabytes = |kilobytes: u64| kilobytes as f64 / 1024.0;
+    let resident = megabytes(memory[0].resident + memory[1].resident);
+
+    let line = |name: &str, measured: String, value, unit, goal, notes| Line {
+        name: format!("ui-idle, {name}"),
+        measured,
+        reference: String::new(),
+        figure: value,
+        unit,
+        goal,
+        notes,
+    };
+    let seconds = WATCHED.as_secs();
+    lines.push(line(
+        "processor time",
+        format!("{} ms in {seconds} s", figure(work.milliseconds)),
+        spent as f64,
+        " ticks",
+        Goal::AtMost(0.0),
+        vec![format!("screen and daemon; {} wake-ups", work.wake_ups)],
+    ));
+    lines.push(line(
+        "written to the terminal",
+        format!("in {seconds} s"),
+        written as f64,
+        " bytes",
+        Goal::AtMost(0.0),
+        vec![],
+    ));
+    lines.push(line(
+        "memory",
+        format!(
+            "screen {} MB, daemon {} MB",
+            figure(megabytes(memory[0].resident)),
+            figure(megabytes(memory[1].resident))
+        ),
+        resident,
+        " MB",
+        Goal::AtMost(40.0),
+        vec![format!(
+            "resident, shared pages counted twice; private: screen {} MB, daemon {} MB",
+            figure(megabytes(memory[0].private)),
+            figure(megabytes(memory[1].private))
+        )],
+    ));
+    for ((peer, running), (activity, count, pids)) in peers.iter().zip(others) {
+        let work = Activity::of(&pids).since(&activity);
+        let mut theirs = 0;
+        for pid in running.processes()? {
+            // What ends meanwhile needs no memory any more.
+            theirs += Memory::of(pid).map_or(0, |memory| memory.resident);
+        }
+        let note = format!(
+            "{} took {} ms of processor time and wrote {} bytes meanwhile",
+            peer.name(),
+            figure(work.milliseconds),
+            running.terminal.count() - count
+        );
+        if *peer == Peer::Tmux {
+            // It holds no conversation, so its memory says nothing.
+            lines.last_mut().into_iter().for_each(|line| line.notes.push(note.clone()));
+            continue;
+        }
+        lines.push(Line {
+            reference: format!("{} MB {}", figure(megabytes(theirs)), peer.name()),
+            ..line(
+                &format!("memory to {}", peer.name()),
+                format!("{} MB", figure(resident)),
+                resident / megabytes(theirs),
+                "x",
+                Goal::Below(1.0),
+                vec![note],
+            )
+        });
+    }
+    leave(screen)?;
+    Ok(lines)
+}

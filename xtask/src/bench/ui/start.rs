@@ -1,0 +1,121 @@
+//! From the start of the program to a screen that takes keys: the conversation is there, and a typed character is seen.
+//!
+//! Warm, cold and with a long conversation, in turns with tmux (which starts its server and a shell) and the agents' UIs.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use consort_testkit::model;
+
+use super::peers::{AGENTS, Peer, Place};
+use super::stage::{Stage, last_words, leave};
+use super::{LIMIT, compared};
+use crate::bench::Bench;
+use crate::bench::statistics::Sample;
+use crate::bench::table::{Goal, Line};
+
+/// A character that no program shows by itself.
+const TYPED: &str = "ø";
+
+const LONG: usize = 10_000;
+const SHORT: usize = 20;
+
+pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
+    let model = model::Server::start()?;
+    let short = Opened::new(bench, SHORT)?;
+    let long = Opened::new(bench, LONG)?;
+    let mut cold = Opened::new(bench, SHORT)?;
+    cold.stage.lab.stop_any()?;
+    let mut lines = Vec::new();
+    let mut peers = Vec::new();
+    for peer in [Peer::Tmux].into_iter().chain(AGENTS) {
+        match peer.missing() {
+            Some(why) => lines.push(Line::skipped(format!("ui-start, {}", peer.name()), &why)),
+            None => peers.push((Place::new(peer, &model.url())?, Vec::new())),
+        }
+    }
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for n in 0..=bench.repetitions(20) {
+        let ours = [short.time()?, cold.time_cold()?, long.time()?];
+        for (times, time) in times.iter_mut().zip(ours) {
+            // The first of each loads the program into memory.
+            times.extend((n > 0).then_some(time));
+        }
+        for (place, times) in &mut peers {
+            // The agents take a hundred times as long; a few of each tell enough.
+            if place.peer == Peer::Tmux || n <= bench.repetitions(5) {
+                let time = time_peer(place).with_context(|| place.peer.name())?;
+                times.extend((n > 0).then_some(time));
+            }
+        }
+    }
+    let [warm, cold, long] = times.map(|times| Sample::of_durations(&times));
+    for (place, times) in peers {
+        let theirs = Sample::of_durations(&times);
+        let name = place.peer.name();
+        let line = |which: &str, ours: &Sample, goal| {
+            compared(format!("ui-start, {which} to {name}"), " ms", ours, (name, &theirs), goal)
+        };
+        if place.peer == Peer::Tmux {
+            lines.push(line("warm", &warm, Goal::AtMost(1.5)));
+            lines.push(line("cold", &cold, Goal::AtMost(3.0)));
+            lines.push(line("10,000 items", &long, Goal::AtMost(1.5)));
+        } else {
+            lines.push(line("cold", &cold, Goal::Below(1.0)));
+        }
+    }
+    Ok(lines)
+}
+
+/// A home whose screen was open before, with one conversation.
+struct Opened {
+    stage: Stage,
+    /// What the screen remembers, so that every start finds the same.
+    memory: Vec<u8>,
+}
+
+const NAME: &str = "speaker";
+
+impl Opened {
+    fn new(bench: &Bench, items: usize) -> anyhow::Result<Self> {
+        let mut stage = Stage::new(bench)?;
+        stage.talk(NAME, items)?;
+        leave(stage.open(NAME)?)?;
+        let memory =
+            std::fs::read(stage.lab.home.root().join("ui.json")).context("the screen remembered nothing")?;
+        Ok(Self { stage, memory })
+    }
+
+    fn time(&self) -> anyhow::Result<Duration> {
+        std::fs::write(self.stage.lab.home.root().join("ui.json"), &self.memory)?;
+        let (mut terminal, started) = self.stage.start()?;
+        terminal.wait_for(&last_words(NAME), LIMIT)?;
+        terminal.write(TYPED)?;
+        let seen = terminal.wait_for(TYPED, LIMIT)?;
+        leave(terminal)?;
+        Ok(seen - started)
+    }
+
+    /// The same where no daemon runs; ends the one that was started.
+    fn time_cold(&mut self) -> anyhow::Result<Duration> {
+        let time = self.time()?;
+        self.stage.lab.stop_any()?;
+        Ok(time)
+    }
+}
+
+fn time_peer(place: &Place) -> anyhow::Result<Duration> {
+    let mut running = place.start()?;
+    running.terminal.write(TYPED)?;
+    // Some are drawn before they read keys, and drop what was typed until then.
+    let seen = loop {
+        if let Ok(seen) = running.terminal.wait_for(TYPED, Duration::from_millis(300)) {
+            break seen;
+        }
+        if running.started.elapsed() > LIMIT {
+            anyhow::bail!("{} does not show what is typed", place.peer.name());
+        }
+        running.terminal.write(TYPED)?;
+    };
+    Ok(seen - running.started)
+}
