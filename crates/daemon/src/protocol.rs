@@ -4,26 +4,29 @@
 //! from then on every event with a higher number follows as an `event` notification. A client that reads too slowly
 //! gets a `snapshot` notification instead of the events it missed.
 
+mod profiles;
 mod queue;
+mod rules;
 mod sessions;
+mod views;
 mod worktree;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use consort_model::policy::{Effect, Rule, RuleOrigin, Subject};
 use consort_model::{
-    Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, AskId, Attachment, DriverKind, Failure, GrantScope,
-    Integration, Item, ItemIndex, LetterState, Lifecycle, Login, PermissionMode, ProfileSummary, PromptId,
-    Refusal, RuleId, RuleScope, SandboxMode, SessionOption, Stamped, State, Status, Support, TaskResult,
-    TeamTools, Timestamp, ToolKind, TurnOutcome, Usage, Worktree,
+    AgentId, Answer, AskId, Attachment, GrantScope, Integration, Item, ItemIndex, PermissionMode, PromptId,
+    Refusal, RuleId, Stamped, State,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use profiles::{ImportSource, ImportedProfiles, NewProfile, ProfileCheck, ProfileEdit};
 pub use queue::QueuedPrompt;
+pub use rules::{NewRule, NewRuleScope, RuleView};
 pub use sessions::SessionView;
+pub use views::{AgentView, InboxEntry, MessageView};
 pub use worktree::{NewWorktree, WorktreeFinished, WorktreeRemoved, WorktreeView};
 
 /// The version of this protocol. A client and a daemon of different versions do not talk.
@@ -535,103 +538,6 @@ pub struct Sent {
     pub joins: bool,
 }
 
-/// A new profile, as a person asks for it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct NewProfile {
-    /// Its name.
-    pub name: String,
-    /// Its driver.
-    pub driver: DriverKind,
-    /// Its program; none: the driver's own.
-    #[serde(default)]
-    pub command: Option<String>,
-    /// Its arguments.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// `KEY=VALUE`, `KEY=` or `-KEY`.
-    #[serde(default)]
-    pub environment: Vec<String>,
-    /// The model it starts with.
-    #[serde(default)]
-    pub default_model: Option<String>,
-    /// The permission mode it starts with.
-    #[serde(default)]
-    pub default_permissions: PermissionMode,
-    /// For `codex`: what its commands may do by themselves.
-    #[serde(default)]
-    pub sandbox_mode: Option<SandboxMode>,
-    /// For `codex`: when it asks.
-    #[serde(default)]
-    pub approval_policy: Option<ApprovalPolicy>,
-}
-
-/// What is to be different about a profile. What is not mentioned stays as it is; where a profile may leave something
-/// open, an empty text leaves it open again.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProfileEdit {
-    /// The name; the id stays.
-    pub name: Option<String>,
-    /// The program.
-    pub command: Option<String>,
-    /// All arguments, in place of those before.
-    pub args: Option<Vec<String>>,
-    /// `KEY=VALUE`, `KEY=` or `-KEY`: added, or in place of what the profile says about the same variable.
-    pub environment: Vec<String>,
-    /// Variables that the profile is to say nothing about any more.
-    pub environment_dropped: Vec<String>,
-    /// The model it starts with.
-    pub default_model: Option<String>,
-    /// The permission mode it starts with.
-    pub default_permissions: Option<PermissionMode>,
-    /// For `codex`: one of the sandbox modes, or empty.
-    pub sandbox_mode: Option<String>,
-    /// For `codex`: one of the approval policies, or empty.
-    pub approval_policy: Option<String>,
-}
-
-/// Another program whose settings can be imported.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ImportSource {
-    /// CC-Insights: its `config.json`.
-    CcInsights,
-}
-
-/// What became of imported settings.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ImportedProfiles {
-    /// Ids of the profiles that were added.
-    pub added: Vec<String>,
-    /// Ids of the profiles that ran the same thing already.
-    pub present: Vec<String>,
-    /// Id of the profile that became the default; null: the default stays as it was.
-    pub default: Option<String>,
-    /// What was read otherwise than it stands in the settings.
-    pub notes: Vec<String>,
-}
-
-/// A profile that was looked at closely.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ProfileCheck {
-    /// The profile.
-    #[serde(flatten)]
-    pub profile: ProfileSummary,
-    /// What its program says to `--version`; null: nothing, or it was not asked.
-    pub version: Option<String>,
-    /// Why it said nothing although it was asked.
-    pub version_problem: Option<String>,
-    /// The version that Consort was tested with; null: it was tested with none of this program.
-    #[serde(default)]
-    pub tested_version: Option<String>,
-    /// How its version compares with that; null: one of them is not known.
-    #[serde(default)]
-    pub support: Option<Support>,
-    /// Whether it is logged in; null: that cannot be known without asking its service.
-    #[serde(default)]
-    pub login: Option<Login>,
-}
-
 /// A page of a transcript.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TranscriptPage {
@@ -665,200 +571,6 @@ pub struct DaemonStatus {
     pub trouble: Option<String>,
 }
 
-/// An agent as lists show it: the stable shape of `--json`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct AgentView {
-    /// Who it is.
-    pub id: AgentId,
-    /// What people call it.
-    pub name: String,
-    /// Its profile.
-    pub profile: String,
-    /// Whether that profile was removed: its transcript can be read, and it takes no prompts until it is rebound.
-    pub profile_removed: bool,
-    /// Whether its profile was edited since its process was started, so that only a restart brings the change.
-    pub restart_to_apply: bool,
-    /// Its driver.
-    pub driver: DriverKind,
-    /// What it is doing.
-    pub status: Status,
-    /// Where it works.
-    pub cwd: String,
-    /// The git worktree that it works in.
-    pub worktree: Option<Worktree>,
-    /// The agent that created it; null: a person did.
-    pub created_by: Option<AgentId>,
-    /// Whether it is a companion of the one that owns it.
-    pub companion: bool,
-    /// The agent that it belongs to as a companion.
-    pub owner: Option<AgentId>,
-    /// The agent that it works for as a sub-agent.
-    pub parent: Option<AgentId>,
-    /// What it is there for.
-    #[serde(default)]
-    pub label: Option<String>,
-    /// How its task as a sub-agent ended; null: it is not over, or there is none.
-    #[serde(default)]
-    pub result: Option<TaskResult>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When its turn began.
-    pub working_since: Option<Timestamp>,
-    /// How its last turn ended.
-    pub last_outcome: Option<TurnOutcome>,
-    /// How many prompts wait.
-    pub queued: u32,
-    /// How many approvals and questions are open.
-    pub open_asks: u32,
-    /// What its approvals follow.
-    pub permissions: PermissionMode,
-    /// The agent's own name for its session.
-    pub session: Option<String>,
-    /// What can be chosen for its session.
-    pub options: Vec<SessionOption>,
-    /// What it used.
-    pub usage: Usage,
-    /// Its title.
-    pub title: Option<String>,
-    /// What it says that it is doing, in its own words.
-    pub note: Option<String>,
-    /// Whether it uses the tools by which agents reach each other.
-    pub team_tools: TeamTools,
-    /// How many items its transcript has.
-    pub items: u64,
-    /// Why it failed, if it did.
-    pub failure: Option<Failure>,
-}
-
-impl AgentView {
-    /// How an agent is shown.
-    pub fn new(state: &State, agent: &Agent) -> Self {
-        Self {
-            id: agent.id,
-            name: agent.name.clone(),
-            profile: agent.profile.to_string(),
-            profile_removed: !state.has_profile(&agent.profile),
-            restart_to_apply: state.restart_to_apply(agent),
-            driver: agent.driver,
-            status: agent.status(),
-            cwd: agent.cwd.clone(),
-            worktree: state.worktree_of(agent).cloned(),
-            created_by: agent.created_by,
-            companion: agent.relation.owner().is_some(),
-            owner: agent.relation.owner(),
-            parent: agent.relation.parent(),
-            label: agent.brief.label.clone(),
-            result: agent.relation.result().cloned(),
-            created_at: agent.created_at,
-            working_since: agent.turn.as_ref().map(|turn| turn.started_at),
-            last_outcome: agent.last_outcome.clone(),
-            queued: agent.queue.len() as u32,
-            open_asks: agent.asks.len() as u32,
-            permissions: agent.permissions,
-            session: agent.session.as_ref().map(|session| session.id.clone()),
-            options: agent.options.clone(),
-            usage: agent.usage,
-            title: agent.title.clone(),
-            note: agent.note.clone(),
-            team_tools: agent.team_tools,
-            items: agent.cursor.items,
-            failure: match &agent.lifecycle {
-                Lifecycle::Failed(failure) => Some(failure.clone()),
-                _ => None,
-            },
-        }
-    }
-}
-
-/// An open approval or question, as the inbox shows it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct InboxEntry {
-    /// What `consort approve` and `consort deny` take.
-    pub id: AskId,
-    /// Who asks.
-    pub agent: AgentId,
-    /// Its name.
-    pub agent_name: String,
-    /// The names of the agents above it, nearest first.
-    pub chain: Vec<String>,
-    /// `approval` or `question`.
-    pub kind: String,
-    /// What is asked, in one line.
-    pub title: String,
-    /// When.
-    pub at: Timestamp,
-    /// What is asked, whole: the command or diff, the options.
-    pub body: AskBody,
-}
-
-impl InboxEntry {
-    /// The entry for an ask of `agent`.
-    pub fn new(state: &State, agent: &Agent, ask: &Ask) -> Self {
-        let mut chain = Vec::new();
-        let mut above = agent.relation.bound_to();
-        while let Some(next) = above.and_then(|id| state.agents.get(&id)).filter(|_| chain.len() < 16) {
-            chain.push(next.name.clone());
-            above = next.relation.bound_to();
-        }
-        Self {
-            id: ask.id,
-            agent: agent.id,
-            agent_name: agent.name.clone(),
-            chain,
-            kind: ask.body.kind().to_owned(),
-            title: ask.title.clone(),
-            at: ask.at,
-            body: ask.body.clone(),
-        }
-    }
-}
-
-/// A message from one agent to another, as lists show it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct MessageView {
-    /// Which message.
-    pub id: PromptId,
-    /// Who wrote it.
-    pub from: AgentId,
-    /// That one's name.
-    pub from_name: String,
-    /// Who gets it.
-    pub to: AgentId,
-    /// That one's name.
-    pub to_name: String,
-    /// How far it is.
-    pub state: LetterState,
-    /// When it was sent.
-    pub at: Timestamp,
-    /// How its text begins; all of it is in the recipient's transcript.
-    pub preview: String,
-}
-
-impl MessageView {
-    /// The last messages that an agent wrote or got, or all, oldest first.
-    pub fn list(state: &State, of: Option<AgentId>) -> Vec<Self> {
-        let name = |id: AgentId| state.agents.get(&id).map_or_else(String::new, |agent| agent.name.clone());
-        let mut messages: Vec<Self> = state
-            .agents
-            .values()
-            .flat_map(|to| to.letters.iter().map(move |letter| (to, letter)))
-            .filter(|(to, letter)| of.is_none_or(|of| of == to.id || of == letter.from))
-            .map(|(to, letter)| Self {
-                id: letter.prompt,
-                from: letter.from,
-                from_name: name(letter.from),
-                to: to.id,
-                to_name: to.name.clone(),
-                state: letter.state,
-                at: letter.at,
-                preview: letter.preview.clone(),
-            })
-            .collect();
-        messages.sort_by_key(|message| (message.at, message.id));
-        messages
-    }
-}
-
 /// The answer to one of several asks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AskAnswer {
@@ -877,77 +589,6 @@ pub struct Answered {
     pub answered: bool,
     /// Why it is not.
     pub error: Option<ErrorBody>,
-}
-
-/// A new rule.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct NewRule {
-    /// Made by the client, so that asking again is harmless.
-    pub id: RuleId,
-    /// Whether it allows or denies.
-    #[serde(default)]
-    pub effect: Effect,
-    /// Whom it covers.
-    #[serde(flatten)]
-    pub scope: NewRuleScope,
-    /// The kind of call; none: any.
-    #[serde(default)]
-    pub tool: Option<ToolKind>,
-    /// What the call must be.
-    #[serde(flatten)]
-    pub subject: Subject,
-}
-
-/// Whom a new rule covers.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "scope", rename_all = "snake_case")]
-pub enum NewRuleScope {
-    /// One agent.
-    Agent {
-        /// Id, beginning or end of the id, or name.
-        agent: String,
-    },
-    /// Every agent of a profile.
-    Profile {
-        /// Its id or name.
-        profile: String,
-    },
-    /// Every agent that works in a folder.
-    Project {
-        /// The folder, absolute.
-        folder: PathBuf,
-    },
-    /// Every agent.
-    All,
-}
-
-/// A rule, as lists show it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct RuleView {
-    /// Which rule.
-    pub id: RuleId,
-    /// Whether it allows or denies.
-    pub effect: Effect,
-    /// Whom it covers.
-    #[serde(flatten)]
-    pub scope: RuleScope,
-    /// The kind of call; none: any.
-    #[serde(default)]
-    pub tool: Option<ToolKind>,
-    /// What the call must be.
-    #[serde(flatten)]
-    pub subject: Subject,
-    /// When it was set.
-    pub at: Timestamp,
-    /// Where it comes from.
-    pub origin: RuleOrigin,
-}
-
-impl From<&Rule> for RuleView {
-    fn from(rule: &Rule) -> Self {
-        let Rule { id, effect, scope, tool, subject, at, origin } = rule.clone();
-        Self { id, effect, scope, tool, subject, at, origin }
-    }
 }
 
 /// How far an approval on the command line reaches.
