@@ -1,10 +1,16 @@
 //! The grammar of the command line.
 
+mod profiles;
+mod rules;
+
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Args, Parser, Subcommand};
-use consort_model::{ApprovalPolicy, DriverKind, Effect, PermissionMode, SandboxMode, ToolKind};
+use clap::{Args, Parser, Subcommand};
+use consort_model::PermissionMode;
+
+pub use profiles::{AddProfile, EditProfile, Profiles};
+pub use rules::{AddRule, Rules};
 
 /// Runs a team of coding agents.
 ///
@@ -558,176 +564,6 @@ pub struct Choose {
     pub value: Option<String>,
 }
 
-/// `consort rules`.
-#[derive(Subcommand, Debug)]
-pub enum Rules {
-    /// List the rules.
-    List(JsonOnly),
-    /// Add a rule.
-    #[command(
-        after_help = "Examples:\n  consort rules add allow --command 'cargo test *' --project\n  consort rules add deny --path '**/.env' \
-                      --all\n  consort rules add allow --title 'github: get_*' --profile work"
-    )]
-    Add(AddRule),
-    /// Remove a rule.
-    #[command(after_help = "Example: consort rules remove 5b1e77aa")]
-    Remove {
-        /// What `consort rules list` shows: the id, or the beginning or end of it.
-        rule: String,
-    },
-}
-
-/// `consort rules add`.
-#[derive(Args, Debug)]
-#[command(group = ArgGroup::new("subject").required(true), group = ArgGroup::new("scope").required(true))]
-pub struct AddRule {
-    /// Whether such calls run without asking, or not at all. A denial wins.
-    #[arg(value_parser = effect())]
-    pub effect: Effect,
-    /// Commands like this; `*` at the end stands for any further words, elsewhere for any characters of a word.
-    #[arg(long, value_name = "PATTERN", group = "subject", allow_hyphen_values = true)]
-    pub command: Option<String>,
-    /// Files like this (repeatable): `*` and `?` within a name, `**` for any folders. A relative pattern is taken from the
-    /// project's folder on, or else from each agent's.
-    #[arg(long = "path", value_name = "PATTERN", group = "subject")]
-    pub paths: Vec<String>,
-    /// Tools with a title like this, such as `github: *`.
-    #[arg(long, value_name = "PATTERN", group = "subject")]
-    pub title: Option<String>,
-    /// Only this kind of call.
-    #[arg(long, value_name = "KIND", value_parser = tool_kind())]
-    pub tool: Option<ToolKind>,
-    /// For one agent: its name or id.
-    #[arg(long, value_name = "AGENT", group = "scope")]
-    pub agent: Option<String>,
-    /// For the agents of a profile: its name or id.
-    #[arg(long, value_name = "PROFILE", group = "scope")]
-    pub profile: Option<String>,
-    /// For the agents that work in a folder; none given: this one.
-    #[arg(long, value_name = "FOLDER", group = "scope", num_args = 0..=1, default_missing_value = ".")]
-    pub project: Option<PathBuf>,
-    /// For all agents.
-    #[arg(long, group = "scope")]
-    pub all: bool,
-    /// Print the rule as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `consort profiles`.
-#[derive(Subcommand, Debug)]
-pub enum Profiles {
-    /// List the profiles.
-    List(JsonOnly),
-    /// Add a profile.
-    #[command(
-        after_help = "Example: consort profiles add work --driver acp --command gemini --arg --acp --env API_KEY=… --env -HTTP_PROXY"
-    )]
-    Add(AddProfile),
-    /// Change a profile; agents that run by it are to be restarted then.
-    #[command(
-        after_help = "Example: consort profiles edit work --model fast --env API_KEY=… --drop-env DEBUG"
-    )]
-    Edit(EditProfile),
-    /// Add a profile that is like another, secrets included.
-    #[command(after_help = "Example: consort profiles duplicate work home")]
-    Duplicate {
-        /// Name or id of the one that is there.
-        profile: String,
-        /// Name of the new one.
-        name: String,
-    },
-    /// Remove a profile; its agents' transcripts stay.
-    Remove {
-        /// Its name or id.
-        profile: String,
-        /// Even if agents run by it.
-        #[arg(long)]
-        force: bool,
-    },
-    /// Use a profile where none is named.
-    Default {
-        /// Its name or id.
-        profile: String,
-    },
-    /// Look again which profiles can be used here, and why not, and which versions their programs have.
-    Check {
-        /// Name or id of one; none: all.
-        profile: Option<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-/// `consort profiles add`.
-#[derive(Args, Debug)]
-pub struct AddProfile {
-    /// Its name.
-    pub name: String,
-    /// The protocol it speaks.
-    #[arg(long, value_parser = driver())]
-    pub driver: DriverKind,
-    /// Its program; none: the driver's own.
-    #[arg(long, value_name = "PROGRAM")]
-    pub command: Option<String>,
-    /// An argument of the program (repeatable, in order).
-    #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
-    pub args: Vec<String>,
-    /// A change to its environment: KEY=VALUE sets, KEY= empties, -KEY removes (repeatable).
-    #[arg(long = "env", value_name = "KEY=VALUE|-KEY", allow_hyphen_values = true)]
-    pub environment: Vec<String>,
-    /// The model it starts with.
-    #[arg(long)]
-    pub model: Option<String>,
-    /// What its agents' approvals follow.
-    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
-    pub permissions: Option<PermissionMode>,
-    /// For codex: what its commands may do by themselves.
-    #[arg(long, value_name = "MODE", value_parser = words(SandboxMode::ALL, SandboxMode::word))]
-    pub sandbox: Option<String>,
-    /// For codex: when it asks.
-    #[arg(long, value_name = "POLICY", value_parser = words(ApprovalPolicy::ALL, ApprovalPolicy::word))]
-    pub approval_policy: Option<String>,
-}
-
-/// `consort profiles edit`.
-#[derive(Args, Debug)]
-pub struct EditProfile {
-    /// Its name or id.
-    pub profile: String,
-    /// Another name; the id stays.
-    #[arg(long)]
-    pub name: Option<String>,
-    /// Its program; empty: the driver's own.
-    #[arg(long, value_name = "PROGRAM")]
-    pub command: Option<String>,
-    /// An argument of the program (repeatable, in order), in place of all those before.
-    #[arg(long = "arg", value_name = "A", allow_hyphen_values = true)]
-    pub args: Vec<String>,
-    /// No arguments.
-    #[arg(long, conflicts_with = "args")]
-    pub no_args: bool,
-    /// A change to its environment, in place of what is said about the same variable (repeatable).
-    #[arg(long = "env", value_name = "KEY=VALUE|-KEY", allow_hyphen_values = true)]
-    pub environment: Vec<String>,
-    /// Say nothing about this variable any more (repeatable).
-    #[arg(long = "drop-env", value_name = "KEY")]
-    pub environment_dropped: Vec<String>,
-    /// The model it starts with; empty: the agent's own choice.
-    #[arg(long)]
-    pub model: Option<String>,
-    /// What the approvals of new agents follow.
-    #[arg(long, value_name = "MODE", value_parser = permission_mode())]
-    pub permissions: Option<PermissionMode>,
-    /// For codex: what its commands may do by themselves; none: as Codex is configured.
-    #[arg(long, value_name = "MODE", value_parser = words_or_none(SandboxMode::ALL, SandboxMode::word))]
-    pub sandbox: Option<String>,
-    /// For codex: when it asks; none: as Codex is configured.
-    #[arg(long, value_name = "POLICY", value_parser = words_or_none(ApprovalPolicy::ALL, ApprovalPolicy::word))]
-    pub approval_policy: Option<String>,
-}
-
 /// `consort daemon`.
 #[derive(Subcommand, Debug)]
 pub enum Daemon {
@@ -757,47 +593,11 @@ fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
         .try_map(|word| word.parse::<PermissionMode>())
 }
 
-fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParser {
-    PossibleValuesParser::new(all.iter().map(|value| word(*value)))
-}
-
-fn words_or_none<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> PossibleValuesParser {
-    PossibleValuesParser::new(all.iter().map(|value| word(*value)).chain(["none"]))
-}
-
-fn effect() -> impl TypedValueParser<Value = Effect> {
-    PossibleValuesParser::new(["allow", "deny"])
-        .map(|word| if word == "deny" { Effect::Deny } else { Effect::Allow })
-}
-
-fn tool_kind() -> impl TypedValueParser<Value = ToolKind> {
-    PossibleValuesParser::new(KINDS.map(ToolKind::verb)).try_map(|word| {
-        let kind = KINDS.into_iter().find(|kind| kind.verb() == word);
-        kind.ok_or_else(|| format!("unknown kind `{word}`"))
-    })
-}
-
-const KINDS: [ToolKind; 9] = [
-    ToolKind::Read,
-    ToolKind::Search,
-    ToolKind::Edit,
-    ToolKind::Delete,
-    ToolKind::Move,
-    ToolKind::Execute,
-    ToolKind::Fetch,
-    ToolKind::Think,
-    ToolKind::Other,
-];
-
-fn driver() -> impl TypedValueParser<Value = DriverKind> {
-    PossibleValuesParser::new(DriverKind::ALL.map(DriverKind::word))
-        .try_map(|word| word.parse::<DriverKind>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use consort_model::DriverKind;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
         let words = shell_words(line);
