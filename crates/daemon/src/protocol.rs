@@ -103,7 +103,8 @@ pub enum Call {
         prompt: NewPrompt,
     },
     /// A prompt that joins the turn that runs, at its next safe point. Where none runs, or the agent takes nothing into
-    /// a running turn, it is a prompt like any other. Answer: [`Sent`].
+    /// a running turn, it is a prompt like any other. The id of a prompt that waits already makes that one join. Answer:
+    /// [`Sent`].
     #[serde(rename = "agents.steer")]
     Steer {
         /// Id, beginning or end of the id, or name.

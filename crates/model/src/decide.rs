@@ -337,7 +337,7 @@ pub fn rename(state: &State, id: AgentId, name: &str) -> Result<Vec<Event>, Refu
 pub fn send(state: &State, id: AgentId, prompt: &Prompt) -> Result<Vec<Event>, Refusal> {
     let agent = state.agent(id)?;
     if agent.knows_prompt(prompt.id) {
-        return Ok(vec![]);
+        return Ok(steering::change_mind(agent, prompt));
     }
     check_recipient(state, agent, prompt)?;
     Ok(queue(state, agent, prompt.clone()))

@@ -124,6 +124,11 @@ pub enum AgentEvent {
         /// Which one.
         prompt: PromptId,
     },
+    /// A waiting prompt is to join the turn that runs.
+    PromptSteered {
+        /// Which one.
+        prompt: PromptId,
+    },
     /// The running turn was given a waiting prompt, which waits until that takes it in.
     PromptOffered {
         /// Which one.

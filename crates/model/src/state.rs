@@ -210,6 +210,11 @@ impl Agent {
                 self.take(*prompt);
                 self.mark_letters(|letter| letter.prompt == *prompt, LetterState::Dropped);
             }
+            AgentEvent::PromptSteered { prompt } => {
+                if let Some(waiting) = self.queue.iter_mut().find(|waiting| waiting.id == *prompt) {
+                    waiting.steers = true;
+                }
+            }
             AgentEvent::PromptOffered { prompt } => self.offered.push(*prompt),
             AgentEvent::PromptJoined { prompt } => {
                 self.take(*prompt);

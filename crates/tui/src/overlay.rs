@@ -112,6 +112,8 @@ pub enum Command {
     EditQueued(AgentId, PromptId),
     /// Drop a prompt that waits.
     DropQueued(AgentId, PromptId),
+    /// Give a prompt that waits to the turn that runs.
+    SteerQueued(AgentId, PromptId),
     /// Remove a profile whatever runs by it.
     RemoveProfile(String),
     /// Remove a rule.

@@ -9,7 +9,7 @@ mod svg;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use consort_daemon::protocol::{Call, ErrorBody, Notification, Snapshot, TranscriptPage, WorktreeView};
+use consort_daemon::protocol::{Call, ErrorBody, Notification, Sent, Snapshot, TranscriptPage, WorktreeView};
 use consort_model::event::AgentEvent;
 use consort_model::{
     Agent, AgentId, AnswerOption, Ask, AskBody, AskId, Availability, Diff, DriverKind, Event, Item, ItemBody,
@@ -134,6 +134,14 @@ impl Scene {
             Call::FinishWorktree { .. } | Call::RemoveWorktree { .. } | Call::SetLimits { .. } => {
                 self.calls.push(call);
                 return;
+            }
+            Call::Steer { agent, prompt } => {
+                let id: AgentId = agent.parse().unwrap();
+                let to = self.state.agents.get(&id);
+                let joins = to.is_some_and(|agent| agent.driver.can_steer() && agent.turn.is_some());
+                let sent = Sent { agent: id, prompt: prompt.id, waiting_behind: Some(0), joins };
+                self.calls.push(call);
+                json(&sent)
             }
             Call::AnswerMany { .. } => {
                 self.calls.push(call);

@@ -4,6 +4,7 @@
 //! it took it in, so nothing is lost where the turn ends before that: it then waits for its own turn.
 
 use crate::agent::{Agent, Lifecycle, Prompt, Turn};
+use crate::event::{AgentEvent, Event};
 use crate::ids::PromptId;
 
 /// The next prompt that the running turn is to be given.
@@ -19,6 +20,14 @@ pub fn steerable(agent: &Agent) -> Option<&Prompt> {
 pub fn joins(agent: &Agent, prompt: PromptId) -> bool {
     agent.offered.contains(&prompt)
         || takes_more(agent) && agent.queued(prompt).is_some_and(|prompt| prompt.steers)
+}
+
+/// What follows where a prompt that was accepted is sent again: one that waits for a turn of its own can be made to join
+/// the running one.
+pub(super) fn change_mind(agent: &Agent, prompt: &Prompt) -> Vec<Event> {
+    let waits = agent.queued(prompt.id).is_some_and(|waiting| !waiting.steers);
+    let joins = waits && prompt.steers && takes_more(agent) && !agent.offered.contains(&prompt.id);
+    joins.then(|| Event::of(agent.id, AgentEvent::PromptSteered { prompt: prompt.id })).into_iter().collect()
 }
 
 /// Whether the running turn, if there is one, takes more: one that is being stopped does not.

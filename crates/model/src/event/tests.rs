@@ -223,6 +223,7 @@ fn changes() -> Vec<AgentEvent> {
         AgentEvent::PromptQueued { prompt: prompt(50, "go") },
         AgentEvent::PromptEdited { prompt: prompt_id, text: "go on".into() },
         AgentEvent::PromptDropped { prompt: prompt_id },
+        AgentEvent::PromptSteered { prompt: prompt_id },
         AgentEvent::PromptOffered { prompt: prompt_id },
         AgentEvent::PromptJoined { prompt: prompt_id },
         AgentEvent::PromptReturned { prompt: prompt_id },

@@ -326,6 +326,12 @@ impl App {
                         self.carry_out(command);
                     }
                 }
+                (Some(Action::ListSubmit), ..) => {
+                    if let Some(command) = picker.chosen().and_then(|choice| choice.submitted.clone()) {
+                        self.overlays.pop();
+                        self.carry_out(command);
+                    }
+                }
                 (Some(Action::ListLeave), ..) => {
                     self.overlays.pop();
                 }
@@ -400,7 +406,15 @@ impl App {
     pub fn carry_out(&mut self, command: Command) {
         let of = |agent: AgentId| agent.to_string();
         match command {
-            Command::Act(action) => self.act(action),
+            Command::Act(action) => {
+                // What only the prompt knows how to do, the prompt does, whatever had the keyboard.
+                if matches!(action, Action::OpenEditor | Action::Steer)
+                    || self.focus != Focus::Sidebar && matches!(action, Action::RowAlone | Action::RowPane)
+                {
+                    self.focus = Focus::Composer;
+                }
+                self.act(action);
+            }
             Command::Show(agent) => {
                 self.overlays.clear();
                 self.show(agent, false);
@@ -486,7 +500,8 @@ impl App {
             }
             Command::AnswerOption(ask, option) => self.answer(&[ask], &Answer::Choose { option }),
             Command::EditQueued(agent, prompt) => {
-                let text = self.queued(agent).into_iter().find(|(id, _)| *id == prompt).map(|(_, text)| text);
+                let text =
+                    self.state.agents.get(&agent).and_then(|it| it.queued(prompt)).map(|it| it.text.clone());
                 if let Some(text) = text {
                     let field =
                         Field::new("Edit the prompt that waits", text, Purpose::EditQueued(agent, prompt));
@@ -499,6 +514,7 @@ impl App {
             Command::RemoveProfile(profile) => {
                 self.call(Call::RemoveProfile { profile, force: true }, Reply::Once);
             }
+            Command::SteerQueued(agent, prompt) => self.steer_queued(agent, prompt),
             Command::RemoveRule(rule) => self.call(Call::RemoveRule { rule }, Reply::Command),
             Command::EditConfig => self.effect(Effect::Edit(Editing::Config, String::new())),
             Command::Rename(agent) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_daemon::protocol::{Call, MessageView, NewAgent};
-use consort_model::{Agent, AgentId, Availability, PermissionMode, Status};
+use consort_model::{Agent, AgentId, Availability, PermissionMode, Status, decide};
 use uuid::Uuid;
 
 use super::{App, Focus, Reply};
@@ -348,7 +348,7 @@ impl App {
         for binding in TABLE {
             use crate::keys::Context::{Anywhere, Sidebar};
             let here = matches!(binding.context, Anywhere)
-                || matches!(binding.action, Action::RebindAgent | Action::OpenEditor)
+                || matches!(binding.action, Action::RebindAgent | Action::OpenEditor | Action::Steer)
                 || (binding.context == Sidebar
                     && !matches!(
                         binding.action,
@@ -407,20 +407,33 @@ impl App {
     }
 
     pub(super) fn pick_queued(&mut self) {
-        let Some(agent) = self.focused() else { return };
-        let choices: Vec<Choice> = self
-            .queued(agent)
-            .into_iter()
-            .map(|(prompt, text)| {
+        let Some(agent) = self.focused_agent() else { return };
+        let id = agent.id;
+        let choices: Vec<Choice> = agent
+            .queue
+            .iter()
+            .map(|prompt| {
                 let mut choice =
-                    Choice::new(clean::one_line(&text).into_owned(), Command::EditQueued(agent, prompt));
-                choice.dropped = Some(Command::DropQueued(agent, prompt));
+                    Choice::new(clean::one_line(&prompt.text), Command::EditQueued(id, prompt.id));
+                choice.dropped = Some(Command::DropQueued(id, prompt.id));
+                if decide::joins(agent, prompt.id) {
+                    choice.note = "joins the turn".to_owned();
+                } else {
+                    choice.submitted = Some(Command::SteerQueued(id, prompt.id));
+                }
                 choice
             })
             .collect();
         if choices.is_empty() {
             return self.say("no prompt waits");
         }
-        self.open(Overlay::Picker(Picker::new("Prompts that wait: enter edits, ctrl-d drops", choices)));
+        let label = |action| self.keys.label(action);
+        let title = format!(
+            "Prompts that wait: {} edits, {} drops, {} joins the turn",
+            label(Action::ListChoose),
+            label(Action::ListDelete),
+            label(Action::ListSubmit)
+        );
+        self.open(Overlay::Picker(Picker::new(title, choices)));
     }
 }

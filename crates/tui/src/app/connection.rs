@@ -1,12 +1,13 @@
 //! The replica: snapshots and events, pages of transcripts, and answers to what was asked.
 
 use consort_daemon::protocol::{
-    Answered, Call, ErrorBody, Notification, ProfileCheck, Snapshot, TranscriptPage,
+    Answered, Call, ErrorBody, Notification, ProfileCheck, Sent, Snapshot, TranscriptPage,
 };
 use consort_model::event::AgentEvent;
 use consort_model::{AgentId, AskId, DiffText, Event, ItemIndex, Relation, Stamped, State, TurnOutcome};
 use serde::de::DeserializeOwned;
 
+use super::prompt::Delivery;
 use super::{App, Effect};
 use crate::overlay::Overlay;
 use crate::text::clean;
@@ -53,6 +54,8 @@ pub enum Reply {
     Created(AgentId),
     /// A prompt; what to put back if it was refused.
     Sent(AgentId, String),
+    /// A prompt for the turn that runs; what to put back if it was refused.
+    Steered(AgentId, String),
     /// What an agent changed.
     Diff(AgentId),
     /// What was found out about profiles.
@@ -74,7 +77,15 @@ pub enum Reply {
 impl Reply {
     /// Whether what was asked is sent again on a new connection.
     pub fn is_worth_repeating(&self) -> bool {
-        matches!(self, Self::Command | Self::Answer(_) | Self::Answers | Self::Created(_) | Self::Sent(..))
+        matches!(
+            self,
+            Self::Command
+                | Self::Answer(_)
+                | Self::Answers
+                | Self::Created(_)
+                | Self::Sent(..)
+                | Self::Steered(..)
+        )
     }
 }
 
@@ -143,7 +154,7 @@ impl App {
         self.asks_changed();
         self.screen_changed();
         if std::mem::take(&mut self.send_when_up) {
-            self.send();
+            self.send(Delivery::Waits);
         }
     }
 
@@ -306,7 +317,12 @@ impl App {
                     self.wanted = Some(agent);
                 }
             }
-            (Reply::Sent(agent, text), Err(error)) => {
+            (Reply::Steered(agent, _), Ok(text)) => {
+                if let Ok(sent) = read::<Sent>(&text) {
+                    self.steered(agent, sent.joins);
+                }
+            }
+            (Reply::Sent(agent, text) | Reply::Steered(agent, text), Err(error)) => {
                 self.complain(error.message);
                 let known = self.state.agents.contains_key(&agent);
                 let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };

@@ -25,6 +25,15 @@ pub struct Completion {
     pub at: usize,
 }
 
+/// What becomes of a prompt while its agent works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Delivery {
+    /// It waits for a turn of its own.
+    Waits,
+    /// It joins the turn that runs.
+    Joins,
+}
+
 /// Commands of Consort itself, where the agent has none of the same name.
 const OWN_COMMANDS: &[(&str, &str, Action)] = &[
     ("new", "a new agent", Action::NewAgent),
@@ -54,7 +63,8 @@ impl App {
         }
         let columns = self.composer_columns;
         match action {
-            Action::Send => self.send(),
+            Action::Send => self.send(Delivery::Waits),
+            Action::Steer => self.send(Delivery::Joins),
             Action::NewLine => self.composer_mut().insert("\n"),
             Action::OpenEditor => {
                 let text = self.composer().text().to_owned();
@@ -163,7 +173,7 @@ impl App {
             .then_some("profile removed: this chat can no longer send messages")
     }
 
-    pub(super) fn send(&mut self) {
+    pub(super) fn send(&mut self, delivery: Delivery) {
         // Before the first snapshot nobody knows to whom: it is sent once the screen shows it.
         if self.connection == Connection::Connecting {
             self.send_when_up = true;
@@ -210,11 +220,43 @@ impl App {
             self.call(Call::Reopen { agent: agent.to_string() }, Reply::Command);
         }
         let prompt = NewPrompt { id: PromptId::new(Uuid::now_v7()), text: text.clone(), attachments: images };
-        self.call(Call::Send { agent: agent.to_string(), prompt }, Reply::Sent(agent, text));
+        let wanted = agent.to_string();
+        match delivery {
+            Delivery::Waits => self.call(Call::Send { agent: wanted, prompt }, Reply::Sent(agent, text)),
+            Delivery::Joins => self.call(Call::Steer { agent: wanted, prompt }, Reply::Steered(agent, text)),
+        }
         if let Some(transcript) = self.transcripts.get_mut(&agent) {
             transcript.to_end();
         }
         self.redraw();
+    }
+
+    /// Gives a prompt that waits to the turn that runs.
+    pub(super) fn steer_queued(&mut self, id: AgentId, prompt: PromptId) {
+        let Some(agent) = self.state.agents.get(&id) else { return };
+        let Some(waiting) = agent.queued(prompt) else { return self.say("it waits no more") };
+        // It is kept already, so there is nothing to put back.
+        let (text, attachments) = (waiting.text.clone(), Vec::new());
+        let prompt = NewPrompt { id: prompt, text, attachments };
+        self.call(Call::Steer { agent: id.to_string(), prompt }, Reply::Steered(id, String::new()));
+    }
+
+    /// A prompt was accepted that was meant for the turn that runs; whether it joins that.
+    pub(super) fn steered(&mut self, id: AgentId, joins: bool) {
+        let Some(agent) = self.state.agents.get(&id) else { return };
+        let name = self.name_of(id);
+        if joins {
+            self.say(format!("it joins {name}'s turn at the next safe point"));
+        } else if !agent.driver.can_steer() {
+            self.say(format!("{name} takes nothing into a running turn; the prompt waits for its own"));
+        } else if agent.turn.is_some() {
+            self.say("the turn takes nothing more; the prompt waits for its own");
+        }
+    }
+
+    /// Whether the agent's turn takes more than the prompt that began it.
+    pub fn can_steer(&self) -> bool {
+        self.focused_agent().is_some_and(|agent| agent.turn.is_some() && agent.driver.can_steer())
     }
 
     /// Whether a profile can be used here, or may be: not all were looked at yet.
@@ -377,11 +419,5 @@ impl App {
             (Editing::Config, Ok(_)) => self.call(Call::CheckProfiles { profile: None }, Reply::Checked),
         }
         self.redraw();
-    }
-
-    /// The prompts that wait for an agent, to edit or drop them.
-    pub(super) fn queued(&self, agent: AgentId) -> Vec<(PromptId, String)> {
-        let agent = self.state.agents.get(&agent);
-        agent.map(|agent| agent.queue.iter().map(|it| (it.id, it.text.clone())).collect()).unwrap_or_default()
     }
 }

@@ -121,7 +121,7 @@ table! {
         Sessions "sessions" "ctrl-r" "every conversation, closed ones too";
         Settings "settings" "alt-s" "settings: profiles, rules, limits, theme, keys";
         Workspaces "workspaces" "alt-w" "switch, make or rename workspaces";
-        Queue "queue" "alt-q" "prompts that wait: edit or drop them";
+        Queue "queue" "alt-q" "prompts that wait: edit, drop, or give to the running turn";
         Help "help" "f1 alt-h" "this list of keys";
         Welcome "welcome" "f3" "what was found on this machine, and what to press";
         PlayDemo "demo" "f2" "play the demo: a team at work on a scratch repository";
@@ -131,6 +131,7 @@ table! {
     }
     Composer {
         Send "send" "enter" "send the prompt; while the agent works, it waits for its turn";
+        Steer "steer" "ctrl-s" "give the prompt to the turn that runs, where the agent can take it";
         NewLine "new-line" "alt-enter shift-enter ctrl-j" "a new line";
         OpenEditor "editor" "ctrl-x" "write the prompt in $EDITOR";
         Leave "leave-prompt" "esc" "close what is open; read the conversation";
@@ -207,7 +208,7 @@ table! {
         ListPageUp "list-page-up" "pageup" "a page up";
         ListPageDown "list-page-down" "pagedown" "a page down";
         ListChoose "list-choose" "enter" "choose";
-        ListSubmit "list-submit" "ctrl-s" "save a form";
+        ListSubmit "list-submit" "ctrl-s" "save a form; give a prompt that waits to the turn that runs";
         ListDelete "list-delete" "ctrl-d delete" "drop the row, where that can be";
         ListLeave "list-leave" "esc ctrl-c" "close the list";
     }

@@ -17,12 +17,21 @@ pub struct Choice {
     pub command: Command,
     /// What dropping the row does, where it can be dropped.
     pub dropped: Option<Command>,
+    /// What saving the row does, where that is another thing than choosing it.
+    pub submitted: Option<Command>,
 }
 
 impl Choice {
     /// A row.
     pub fn new(label: impl Into<String>, command: Command) -> Self {
-        Self { label: label.into(), detail: String::new(), note: String::new(), command, dropped: None }
+        Self {
+            label: label.into(),
+            detail: String::new(),
+            note: String::new(),
+            command,
+            dropped: None,
+            submitted: None,
+        }
     }
 
     /// With more about it.

@@ -313,19 +313,86 @@ fn notifications_are_for_those_who_look_elsewhere() {
     assert_eq!(notices(&mut scene), [Effect::Notify("one is done".into())]);
 }
 
-#[test]
-fn prompts_that_wait_can_be_edited_and_dropped() {
-    let mut scene = two();
+/// Two agents, the first of which works by this driver.
+fn one_at_work(driver: DriverKind) -> Scene {
+    let one = Agent { driver, ..working(named("one", agent(1))) };
+    let mut scene = Scene::new(120, 40, team(vec![one, named("two", agent(2))]), talked());
     scene.app.show(agent_id(1), false);
-    let prompt = consort_model::Prompt {
+    scene.settle();
+    scene
+}
+
+#[test]
+fn a_prompt_can_join_the_turn_that_runs() {
+    let mut scene = one_at_work(DriverKind::Codex);
+    scene.sees("enter waits for its turn · ctrl-s joins this one");
+    scene.write("also the docs");
+    scene.press("ctrl-s");
+    let Some(Call::Steer { agent, prompt }) = scene.calls.last() else { panic!("{:?}", scene.calls) };
+    assert_eq!((agent.clone(), prompt.text.as_str()), (agent_id(1).to_string(), "also the docs"));
+    assert_eq!(scene.app.composer().text(), "");
+    scene.sees("it joins one's turn at the next safe point");
+}
+
+#[test]
+fn who_cannot_be_steered_is_told_of_and_the_prompt_waits() {
+    let mut scene = one_at_work(DriverKind::Acp);
+    scene.does_not_see("ctrl-s");
+    scene.write("also the docs");
+    scene.press("ctrl-s");
+    assert!(matches!(scene.calls.last(), Some(Call::Steer { .. })));
+    scene.sees("one takes nothing into a running turn; the prompt waits for its own");
+}
+
+#[test]
+fn a_refused_steering_comes_back() {
+    let mut scene = one_at_work(DriverKind::Codex);
+    scene.app.answered(Reply::Steered(agent_id(1), "lost?".into()), Err(refusal("the queue is full")));
+    scene.settle();
+    assert_eq!(scene.app.composer().text(), "lost?");
+}
+
+#[test]
+fn the_palette_steers_whatever_has_the_keyboard() {
+    let mut scene = one_at_work(DriverKind::Codex);
+    scene.write("also the docs");
+    scene.press("esc ctrl-p");
+    scene.write("where the agent can take it");
+    scene.press("enter");
+    assert!(matches!(scene.calls.last(), Some(Call::Steer { .. })), "{:?}", scene.calls);
+}
+
+fn later() -> consort_model::Prompt {
+    consort_model::Prompt {
         id: consort_model::PromptId::new(Uuid::from_u128(5)),
         origin: PromptOrigin::Person,
         text: "later".into(),
         attachments: vec![],
         steers: false,
         at: Timestamp(0),
-    };
-    scene.event(agent_id(1), AgentEvent::PromptQueued { prompt });
+    }
+}
+
+#[test]
+fn a_prompt_that_waits_can_join_the_turn_that_runs() {
+    let mut scene = one_at_work(DriverKind::Claude);
+    scene.event(agent_id(1), AgentEvent::PromptQueued { prompt: later() });
+    scene.press("alt-q ctrl-s");
+    assert!(matches!(scene.calls.last(), Some(Call::Steer { prompt, .. }) if prompt.id == later().id));
+    scene.event(agent_id(1), AgentEvent::PromptSteered { prompt: later().id });
+    scene.sees("⋯ later  joins this turn  alt-q edits");
+    scene.press("alt-q");
+    scene.sees("joins the turn");
+    let calls = scene.calls.len();
+    scene.press("ctrl-s");
+    assert_eq!(scene.calls.len(), calls, "it joins already");
+}
+
+#[test]
+fn prompts_that_wait_can_be_edited_and_dropped() {
+    let mut scene = two();
+    scene.app.show(agent_id(1), false);
+    scene.event(agent_id(1), AgentEvent::PromptQueued { prompt: later() });
     scene.sees("⋯ later");
     scene.press("alt-q enter");
     scene.write(" today");

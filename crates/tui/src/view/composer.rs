@@ -39,6 +39,11 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
     }
     let hint = match (&app.connection, has_keyboard) {
         (Connection::Lost { .. }, _) => " what you send waits for the daemon ".to_owned(),
+        (_, true) if app.can_steer() => format!(
+            " {} waits for its turn · {} joins this one ",
+            app.keys.label(Action::Send),
+            app.keys.label(Action::Steer)
+        ),
         (_, true) => {
             format!(" {} sends · {} commands ", app.keys.label(Action::Send), app.keys.label(Action::Palette))
         }
@@ -60,6 +65,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
             Some(agent) if !agent.asks.is_empty() => {
                 "it waits for your answer; what you send now waits for its turn"
             }
+            Some(_) if app.can_steer() => "it works; what you send waits for its turn, or joins this one",
             Some(agent) if agent.turn.is_some() => "it works; what you send now waits for its turn",
             Some(_) => "say what to do; @ names a file, / a command",
         };

@@ -1,6 +1,6 @@
 //! Panes: an agent each, with its head, its conversation, and what it asks.
 
-use consort_model::{Agent, AgentId, Lifecycle, Status, TurnOutcome};
+use consort_model::{Agent, AgentId, Lifecycle, Status, TurnOutcome, decide};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -203,8 +203,16 @@ fn notes(app: &App, agent: &Agent, columns: usize) -> Vec<Line<'static>> {
         _ => {}
     }
     for (at, prompt) in agent.queue.iter().enumerate().take(3) {
-        let text = width::cut(&clean::one_line(&prompt.text), columns.saturating_sub(12)).into_owned();
-        let hint = if at == 0 { format!("  {} edits", app.keys.label(Action::Queue)) } else { String::new() };
+        let text = width::cut(
+            &clean::one_line(&prompt.text),
+            columns.saturating_sub(if decide::joins(agent, prompt.id) { 29 } else { 12 }),
+        )
+        .into_owned();
+        let joins = decide::joins(agent, prompt.id);
+        let mut hint = if joins { "  joins this turn".to_owned() } else { String::new() };
+        if at == 0 {
+            hint.push_str(&format!("  {} edits", app.keys.label(Action::Queue)));
+        }
         lines.push(Line::from(vec![
             Span::styled("⋯ ", theme.dim),
             Span::styled(text, theme.dim),

@@ -67,6 +67,29 @@ fn only_a_turn_that_goes_on_and_can_take_more_is_given_more() {
 }
 
 #[test]
+fn a_prompt_that_waits_joins_the_running_turn_when_it_is_sent_again_to_steer() {
+    let (mut team, subject) = at_work();
+    team.send(subject, &prompt(10, "later")).unwrap();
+    team.send(subject, &prompt(10, "later")).unwrap();
+    assert_eq!(steerable(team.agent(subject)), None, "sending it again changes nothing");
+    team.send(subject, &steering(10)).unwrap();
+    let agent = team.agent(subject);
+    assert_eq!((agent.queue.len(), agent.queue[0].text.as_str()), (1, "later"));
+    assert_eq!(number(steerable(agent)), Some(10));
+    let given = offer(&mut team, subject);
+    hears(&mut team, subject, Signal::Joined { key: given.to_string() });
+    assert_eq!(send(&team.state, subject, &steering(10)), Ok(vec![]), "what was taken in is not said twice");
+}
+
+#[test]
+fn a_prompt_that_waits_stays_as_it_is_where_no_turn_takes_more() {
+    let (mut team, subject) = at_work();
+    team.send(subject, &prompt(10, "later")).unwrap();
+    team.state.agents.get_mut(&subject).unwrap().driver = DriverKind::Acp;
+    assert_eq!(send(&team.state, subject, &steering(10)), Ok(vec![]));
+}
+
+#[test]
 fn what_a_turn_takes_in_is_delivered_and_what_it_does_not_is_delivered_after_it() {
     let (mut team, subject) = at_work();
     team.send(subject, &steering(10)).unwrap();
