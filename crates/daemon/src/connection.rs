@@ -1,7 +1,10 @@
-//! One client: its requests one after the other, and its events beside them.
+//! One client: its requests one after the other, and its events beside them, as well as the answers for which programs
+//! must be run.
 //!
 //! Whatever a client sends, it affects nobody else: a malformed request gets an error, a message past the limit ends the
 //! connection, and a client that does not read gets a new snapshot instead of a growing queue.
+
+mod programs;
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -23,11 +26,12 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
+use self::programs::Beside;
 use crate::powers;
 use crate::protocol::{
     AgentView, Answered, Call, DaemonStatus, Done, ErrorBody, ImportSource, ImportedProfiles, InboxEntry,
     MAX_MESSAGE, MessageView, NewProfile, NewPrompt, NewRuleScope, NewWorktree, PROTOCOL_VERSION,
-    ProfileCheck, ProfileEdit, QueuedPrompt, RuleView, Sent, SessionView, Snapshot, TranscriptPage, Welcome,
+    ProfileCheck, ProfileEdit, QueuedPrompt, RuleView, Sent, Snapshot, TranscriptPage, Welcome,
     WorktreeFinished, WorktreeRemoved, WorktreeView, codes,
 };
 use crate::server::Daemon;
@@ -54,13 +58,14 @@ pub async fn serve(daemon: &Arc<Daemon>, stream: UnixStream, peer: Peer) {
         greeted: false,
         watched: Watched::default(),
         events: None,
+        beside: Beside::default(),
         stops_daemon: false,
     };
     let mut reader = BufReader::with_capacity(1024, read);
     loop {
         match next_line(&mut reader).await {
             Ok(Some(line)) => {
-                let answer = client.handle(&line).await;
+                let Some(answer) = client.handle(&line).await else { continue };
                 if client.write(&answer).await.is_err() {
                     break;
                 }
@@ -108,43 +113,44 @@ struct Client {
     greeted: bool,
     watched: Watched,
     events: Option<JoinHandle<()>>,
+    beside: Beside,
     stops_daemon: bool,
 }
 
 impl Client {
-    /// Answers one line.
-    async fn handle(&mut self, line: &[u8]) -> Vec<u8> {
+    /// Answers one line; none: the answer comes later.
+    async fn handle(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let envelope: Envelope<'_> = match serde_json::from_slice(line) {
             Ok(envelope) => envelope,
             Err(error) if error.is_data() => {
-                return error_line(
-                    None,
-                    &ErrorBody::new(codes::INVALID_REQUEST, format!("not a request: {error}")),
-                );
+                let error = ErrorBody::new(codes::INVALID_REQUEST, format!("not a request: {error}"));
+                return Some(error_line(None, &error));
             }
             Err(error) => {
-                return error_line(None, &ErrorBody::new(codes::PARSE_ERROR, format!("not JSON: {error}")));
+                let error = ErrorBody::new(codes::PARSE_ERROR, format!("not JSON: {error}"));
+                return Some(error_line(None, &error));
             }
         };
         let id = envelope.id;
         let call: Call = match serde_json::from_slice(line) {
             Ok(call) => call,
-            Err(error) => return error_line(id, &call_error(envelope.method.as_deref(), &error)),
+            Err(error) => return Some(error_line(id, &call_error(envelope.method.as_deref(), &error))),
         };
         if !self.greeted && !matches!(call, Call::Hello { .. }) {
-            return error_line(id, &ErrorBody::new(codes::NO_HELLO, "say `hello` first"));
+            return Some(error_line(id, &ErrorBody::new(codes::NO_HELLO, "say `hello` first")));
         }
         if powers::is_a_persons(&call) {
             let speaker = self.speaker.get_or_insert_with(|| self.daemon.hub.speaker(&self.peer));
             if let Err(refusal) = powers::check(speaker) {
                 tracing::warn!(method = envelope.method, ?speaker, "a call that is a person's was refused");
-                return error_line(id, &refusal.into());
+                return Some(error_line(id, &refusal.into()));
             }
         }
-        match self.call(call).await {
-            Ok(result) => result_line(id, &result),
-            Err(error) => error_line(id, &error),
+        if self.beside.takes(&call) {
+            self.beside.answer(Arc::clone(&self.daemon), Arc::clone(&self.writer), id, call);
+            return None;
         }
+        Some(answer_line(id, &self.call(call).await))
     }
 
     async fn call(&mut self, call: Call) -> Result<Value, ErrorBody> {
@@ -169,9 +175,8 @@ impl Client {
                 let id = hub.create(Actor::Person, self.new_agent(new)?).await.map_err(error_body)?;
                 self.view(id)
             }
-            Call::ListSessions { profile, cwd } => {
-                let (profile, found) = hub.sessions(profile.as_deref(), &cwd).await.map_err(error_body)?;
-                value(&hub.with(|state| SessionView::list(state, &profile, found)))
+            call @ (Call::ListSessions { .. } | Call::CheckProfiles { .. }) => {
+                programs::answer(hub, call).await
             }
             Call::ResumeSession { session, agent } => {
                 let id = hub.resume(self.new_agent(agent)?, session).await.map_err(error_body)?;
@@ -288,14 +293,6 @@ impl Client {
             }
             Call::RemoveRule { rule } => done(hub.remove_rule(rule).await),
             Call::ListProfiles {} => value(&hub.profiles().await.map_err(error_body)?),
-            Call::CheckProfiles { profile } => {
-                hub.profiles().await.map_err(error_body)?;
-                if let Some(problem) = hub.config_problem() {
-                    return Err(ErrorBody::new(codes::CONFIG, problem));
-                }
-                let checked = hub.check_profiles(profile.as_deref()).await.map_err(error_body)?;
-                value(&checked.into_iter().map(profile_check).collect::<Vec<_>>())
-            }
             Call::ImportProfiles { from: ImportSource::CcInsights, text } => {
                 let (imported, notes) = hub.import_cc_insights(&text).await.map_err(error_body)?;
                 value(&ImportedProfiles {
@@ -590,8 +587,11 @@ fn call_error(method: Option<&str>, error: &serde_json::Error) -> ErrorBody {
     ErrorBody::new(codes::INVALID_PARAMS, format!("the params of `{method}` do not fit: {message}"))
 }
 
-fn result_line(id: Option<&RawValue>, result: &Value) -> Vec<u8> {
-    line(id, "result", result)
+fn answer_line(id: Option<&RawValue>, answer: &Result<Value, ErrorBody>) -> Vec<u8> {
+    match answer {
+        Ok(result) => line(id, "result", result),
+        Err(error) => error_line(id, error),
+    }
 }
 
 fn error_line(id: Option<&RawValue>, error: &ErrorBody) -> Vec<u8> {

@@ -15,14 +15,15 @@ mod forms;
 mod hunt;
 mod mouse;
 mod prompt;
+mod sessions;
 mod worktrees;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use consort_daemon::protocol::Call;
-use consort_model::{Agent, AgentId, State, Status};
+use consort_model::{Agent, AgentId, ProfileId, State, Status};
 
 pub(crate) use act::edit;
 pub use asks::AskFocus;
@@ -220,6 +221,8 @@ pub struct App {
     /// The search that goes through what is not loaded.
     hunt: Option<hunt::Hunt>,
     hunts: u64,
+    /// Profiles whose programs were asked for their sessions and have not told.
+    asked_for_sessions: BTreeSet<ProfileId>,
     /// An agent that was asked for and is shown once it is there.
     wanted: Option<AgentId>,
     recent: Vec<AgentId>,
@@ -280,6 +283,7 @@ impl App {
             watched: Vec::new(),
             hunt: None,
             hunts: 0,
+            asked_for_sessions: BTreeSet::new(),
             wanted: None,
             recent: Vec::new(),
             send_when_up: false,

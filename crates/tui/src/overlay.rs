@@ -11,7 +11,7 @@ pub mod picker;
 pub mod settings;
 
 use consort_daemon::protocol::WorktreeView;
-use consort_model::{AgentId, AskId, Integration, PermissionMode, PromptId};
+use consort_model::{AgentId, AskId, Integration, PermissionMode, ProfileId, PromptId};
 
 use crate::desk::Layout;
 use crate::keys::{Action, Context};
@@ -114,6 +114,15 @@ pub enum Command {
     DropQueued(AgentId, PromptId),
     /// Give a prompt that waits to the turn that runs.
     SteerQueued(AgentId, PromptId),
+    /// Go on with a session that an agent's program keeps, as a new agent.
+    Resume {
+        /// The program's name for it.
+        session: String,
+        /// The profile whose program keeps it.
+        profile: ProfileId,
+        /// The folder it worked in.
+        cwd: String,
+    },
     /// Remove a profile whatever runs by it.
     RemoveProfile(String),
     /// Remove a rule.

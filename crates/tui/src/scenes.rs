@@ -9,12 +9,14 @@ mod svg;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use consort_daemon::protocol::{Call, ErrorBody, Notification, Sent, Snapshot, TranscriptPage, WorktreeView};
+use consort_daemon::protocol::{
+    Call, ErrorBody, Notification, Sent, SessionView, Snapshot, TranscriptPage, WorktreeView,
+};
 use consort_model::event::AgentEvent;
 use consort_model::{
     Agent, AgentId, AnswerOption, Ask, AskBody, AskId, Availability, Diff, DriverKind, Event, Item, ItemBody,
-    ItemIndex, Letter, LetterState, OptionKind, Profile, ProfileId, PromptId, RevisionKey, Stamped, State,
-    Status, Timestamp, ToolCall, ToolCallId, ToolKind, ToolStatus, Turn, TurnId, Worktree,
+    ItemIndex, KeptSession, Letter, LetterState, OptionKind, Profile, ProfileId, PromptId, RevisionKey,
+    Stamped, State, Status, Timestamp, ToolCall, ToolCallId, ToolKind, ToolStatus, Turn, TurnId, Worktree,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -44,6 +46,8 @@ pub struct Scene {
     pub watched: BTreeSet<AgentId>,
     /// The worktrees that the daemon knows.
     pub worktrees: Vec<WorktreeView>,
+    /// The sessions that programs keep.
+    pub sessions: Vec<SessionView>,
     canvas: Canvas,
     terminal: vt100::Parser,
     pub written: usize,
@@ -71,6 +75,7 @@ impl Scene {
             effects: vec![],
             watched: BTreeSet::new(),
             worktrees: vec![],
+            sessions: vec![],
             canvas: Canvas::new(area),
             terminal: vt100::Parser::new(size(rows), size(columns), 0),
             written: 0,
@@ -129,6 +134,10 @@ impl Scene {
             }
             Call::CheckProfiles { .. } => "[]".to_owned(),
             Call::Diff { .. } => return,
+            Call::ListSessions { profile, .. } => {
+                let of = |view: &&SessionView| profile.as_deref() == Some(&view.profile.to_string());
+                json(&self.sessions.iter().filter(of).collect::<Vec<_>>())
+            }
             Call::ListWorktrees {} => json(&self.worktrees),
             // What becomes of these is for the scene to say.
             Call::FinishWorktree { .. } | Call::RemoveWorktree { .. } | Call::SetLimits { .. } => {
@@ -396,6 +405,13 @@ pub fn seen_worktree(name: &str, agent: Option<AgentId>) -> WorktreeView {
         behind: Some(0),
         problem: None,
     }
+}
+
+/// A session that the program of the profile `Scripted` keeps.
+pub fn kept_session(id: &str, title: &str, cwd: &str) -> SessionView {
+    let updated_at = Some(Timestamp(NOW - 300_000));
+    let session = KeptSession { id: id.into(), title: Some(title.into()), cwd: cwd.into(), updated_at };
+    SessionView { session, profile: ProfileId::new("scripted"), agent: None }
 }
 
 /// Messages between the agents 1 and 2.

@@ -226,3 +226,18 @@ fn memory(pid: i32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
 }
+
+#[test]
+fn a_call_for_which_a_program_runs_holds_up_no_other() {
+    let home = Home::started();
+    let mut wire = greeted(&home);
+    let mute = json!({
+        "name": "Mute", "driver": "acp", "command": "sleep", "args": ["60"], "environment": []
+    });
+    wire.send_json(&json!({"jsonrpc": "2.0", "id": 1, "method": "profiles.add", "params": mute})).unwrap();
+    assert_eq!(wire.read().unwrap()["id"], 1);
+    let list = json!({"profile": "Mute", "cwd": home.root()});
+    wire.send_json(&json!({"jsonrpc": "2.0", "id": 2, "method": "sessions.list", "params": list})).unwrap();
+    wire.send_json(&json!({"jsonrpc": "2.0", "id": 3, "method": "daemon.status", "params": {}})).unwrap();
+    assert_eq!(wire.read().unwrap()["id"], 3, "the program never tells");
+}

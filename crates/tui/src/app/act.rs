@@ -219,8 +219,13 @@ impl App {
         if self.leaving_until.is_some() {
             return self.effect(Effect::Quit);
         }
-        self.leaving_until = Some(self.now + LEAVE_WITHIN);
+        let until = self.now + LEAVE_WITHIN;
+        self.leaving_until = Some(until);
         self.say("once more to leave; the agents go on");
+        // It is said for as long as it is so.
+        if let Some(toast) = &mut self.toast {
+            toast.until = until;
+        }
     }
 
     fn scroll_page(&mut self, pages: isize) {
@@ -514,6 +519,7 @@ impl App {
             Command::RemoveProfile(profile) => {
                 self.call(Call::RemoveProfile { profile, force: true }, Reply::Once);
             }
+            Command::Resume { session, profile, cwd } => self.resume(session, profile, cwd),
             Command::SteerQueued(agent, prompt) => self.steer_queued(agent, prompt),
             Command::RemoveRule(rule) => self.call(Call::RemoveRule { rule }, Reply::Command),
             Command::EditConfig => self.effect(Effect::Edit(Editing::Config, String::new())),

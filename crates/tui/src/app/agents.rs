@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_daemon::protocol::{Call, MessageView, NewAgent};
-use consort_model::{Agent, AgentId, Availability, PermissionMode, Status, decide};
+use consort_model::{AgentId, Availability, PermissionMode, Status, decide};
 use uuid::Uuid;
 
 use super::{App, Focus, Reply};
@@ -40,13 +40,21 @@ impl App {
             worktree: None,
             prompt: None,
         };
+        match companion_of {
+            Some(_) => self.wanted = Some(id),
+            None => self.put_here(id),
+        }
+        self.call(Call::CreateAgent(new), Reply::Created(id));
+        Some(id)
+    }
+
+    /// A new agent belongs to the workspace on the screen, and is shown once it is there.
+    pub(super) fn put_here(&mut self, id: AgentId) {
         let workspace = self.memory.desk.current;
-        if workspace > 0 && companion_of.is_none() {
+        if workspace > 0 {
             self.memory.desk.workspaces[workspace].agents.insert(id);
         }
         self.wanted = Some(id);
-        self.call(Call::CreateAgent(new), Reply::Created(id));
-        Some(id)
     }
 
     /// The profiles, to make an agent of one.
@@ -287,23 +295,6 @@ impl App {
         self.carry_out(Command::Mode(id, next));
     }
 
-    /// Every conversation, closed ones too, newest first.
-    pub(super) fn pick_session(&mut self) {
-        let mut agents: Vec<&Agent> = self.state.agents.values().collect();
-        agents.sort_by_key(|agent| std::cmp::Reverse(agent.created_at));
-        let choices = agents
-            .into_iter()
-            .map(|agent| {
-                let title = agent.title.as_deref().unwrap_or_default();
-                let label = format!("{} {}", clean::one_line(&agent.name), clean::one_line(title));
-                Choice::new(label.trim_end(), Command::Show(agent.id))
-                    .detail(clean::one_line(&agent.cwd))
-                    .note(agent.status().words())
-            })
-            .collect();
-        self.open(Overlay::Picker(Picker::new("Every conversation", choices)));
-    }
-
     /// The last messages between agents, newest first.
     pub(super) fn pick_message(&mut self) {
         let choices = MessageView::list(&self.state, None)
@@ -428,12 +419,11 @@ impl App {
             return self.say("no prompt waits");
         }
         let label = |action| self.keys.label(action);
-        let title = format!(
-            "Prompts that wait: {} edits, {} drops, {} joins the turn",
-            label(Action::ListChoose),
-            label(Action::ListDelete),
-            label(Action::ListSubmit)
-        );
+        let (edits, drops) = (label(Action::ListChoose), label(Action::ListDelete));
+        let mut title = format!("Prompts that wait: {edits} edits, {drops} drops");
+        if self.can_steer() {
+            title.push_str(&format!(", {} joins the turn", label(Action::ListSubmit)));
+        }
         self.open(Overlay::Picker(Picker::new(title, choices)));
     }
 }

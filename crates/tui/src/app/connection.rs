@@ -4,7 +4,9 @@ use consort_daemon::protocol::{
     Answered, Call, ErrorBody, Notification, ProfileCheck, Sent, Snapshot, TranscriptPage,
 };
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, AskId, DiffText, Event, ItemIndex, Relation, Stamped, State, TurnOutcome};
+use consort_model::{
+    AgentId, AskId, DiffText, Event, ItemIndex, ProfileId, Relation, Stamped, State, TurnOutcome,
+};
 use serde::de::DeserializeOwned;
 
 use super::prompt::Delivery;
@@ -66,6 +68,8 @@ pub enum Reply {
     Described(AgentId),
     /// The new value of a limit; what was typed, to be corrected.
     Limit(&'static str, String),
+    /// The sessions that the program of a profile keeps.
+    Sessions(ProfileId),
     /// The worktrees.
     Worktrees,
     /// A worktree's branch that was brought home.
@@ -114,6 +118,7 @@ impl App {
         self.transcripts.values_mut().for_each(|transcript| transcript.disconnected());
         self.connection = Connection::Lost { why: why.to_owned(), starting: false };
         self.hunt = None;
+        self.sessions_lost();
         self.redraw();
     }
 
@@ -370,6 +375,10 @@ impl App {
             }
             (Reply::Limit(..), Ok(_)) => self.say("saved"),
             (Reply::Limit(name, typed), Err(error)) => self.limit_refused(name, &typed, error.message),
+            (Reply::Sessions(profile), answer) => {
+                let told = answer.map_err(|error| error.message).and_then(|text| read(&text));
+                self.sessions_told(&profile, told);
+            }
             (Reply::Worktrees, answer) => {
                 let worktrees = answer.map_err(|error| error.message).and_then(|text| read(&text));
                 self.worktrees_told(worktrees);

@@ -118,7 +118,7 @@ table! {
         Worktrees "worktrees" "alt-t" "worktrees of agents: what is in them; finish or remove them";
         About "about" "alt-a" "about the agent: profile, folder, branch, use, team, messages";
         Messages "messages" "alt-i" "messages between agents";
-        Sessions "sessions" "ctrl-r" "every conversation, closed ones too";
+        Sessions "sessions" "ctrl-r" "every conversation: closed ones and programs' own sessions too";
         Settings "settings" "alt-s" "settings: profiles, rules, limits, theme, keys";
         Workspaces "workspaces" "alt-w" "switch, make or rename workspaces";
         Queue "queue" "alt-q" "prompts that wait: edit, drop, or give to the running turn";

@@ -50,6 +50,8 @@ impl Choice {
 pub enum Awaited {
     /// Worktrees.
     Worktrees,
+    /// Sessions of programs, which come beside what is there already.
+    Sessions,
 }
 
 /// A list that is narrowed down by typing.
@@ -62,6 +64,8 @@ pub struct Picker {
     pub awaited: Option<Awaited>,
     /// What was typed.
     pub query: Editor,
+    /// Whether what was typed is looked for in the details too.
+    details: bool,
     choices: Vec<Choice>,
     found: Vec<(usize, Option<Match>)>,
     at: usize,
@@ -77,6 +81,7 @@ impl Picker {
             empty: "nothing fits".to_owned(),
             awaited: None,
             query: Editor::default(),
+            details: false,
             choices,
             found: Vec::new(),
             at: 0,
@@ -90,6 +95,26 @@ impl Picker {
     pub fn starting_at(mut self, wanted: impl Fn(&Choice) -> bool) -> Self {
         self.at = self.found.iter().position(|(index, _)| wanted(&self.choices[*index])).unwrap_or(0);
         self
+    }
+
+    /// With what is typed looked for in the details too.
+    pub fn searching_details(self) -> Self {
+        Self { details: true, ..self }
+    }
+
+    /// Whether there is a row for which this holds.
+    pub fn has(&self, wanted: impl Fn(&Choice) -> bool) -> bool {
+        self.choices.iter().any(wanted)
+    }
+
+    /// Gives it more rows; the one that is chosen stays it.
+    pub fn add(&mut self, choices: Vec<Choice>) {
+        let chosen = self.found.get(self.at).map(|(index, _)| *index).filter(|_| self.at > 0);
+        let top = self.top;
+        self.choices.extend(choices);
+        self.narrow();
+        self.at = self.found.iter().position(|(index, _)| Some(*index) == chosen).unwrap_or(0);
+        self.top = top.min(self.at);
     }
 
     /// Gives it the rows that it waited for.
@@ -106,8 +131,12 @@ impl Picker {
         self.found = if query.is_empty() {
             (0..self.choices.len()).map(|index| (index, None)).collect()
         } else {
-            let labels = self.choices.iter().map(|choice| choice.label.as_str());
-            let ranked = fuzzy::rank(query, labels.enumerate().map(Labelled::from), self.choices.len());
+            let text = |choice: &Choice| match self.details {
+                true => format!("{} {}", choice.label, choice.detail),
+                false => choice.label.clone(),
+            };
+            let texts = self.choices.iter().map(text).enumerate();
+            let ranked = fuzzy::rank(query, texts.map(Labelled::from), self.choices.len());
             ranked.into_iter().map(|(labelled, found)| (labelled.index, Some(found))).collect()
         };
         self.at = 0;
@@ -149,20 +178,20 @@ impl Picker {
     }
 }
 
-struct Labelled<'a> {
+struct Labelled {
     index: usize,
-    label: &'a str,
+    label: String,
 }
 
-impl<'a> From<(usize, &'a str)> for Labelled<'a> {
-    fn from((index, label): (usize, &'a str)) -> Self {
+impl From<(usize, String)> for Labelled {
+    fn from((index, label): (usize, String)) -> Self {
         Self { index, label }
     }
 }
 
-impl AsRef<str> for Labelled<'_> {
+impl AsRef<str> for Labelled {
     fn as_ref(&self) -> &str {
-        self.label
+        &self.label
     }
 }
 
@@ -184,5 +213,17 @@ mod tests {
         picker.narrow();
         assert_eq!(picker.chosen(), None);
         picker.step(1);
+    }
+
+    #[test]
+    fn more_rows_leave_the_chosen_one_where_it_is() {
+        let rows = |labels: &[&str]| labels.iter().map(|it| Choice::new(*it, Command::Nothing)).collect();
+        let mut picker = Picker::new("t", rows(&["one agent", "two agents"]));
+        picker.query.insert("agent");
+        picker.narrow();
+        picker.step(1);
+        let chosen = picker.chosen().unwrap().label.clone();
+        picker.add(rows(&["agent"]));
+        assert_eq!((picker.rows().len(), &picker.chosen().unwrap().label), (3, &chosen));
     }
 }

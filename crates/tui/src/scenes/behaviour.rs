@@ -377,7 +377,9 @@ fn later() -> consort_model::Prompt {
 fn a_prompt_that_waits_can_join_the_turn_that_runs() {
     let mut scene = one_at_work(DriverKind::Claude);
     scene.event(agent_id(1), AgentEvent::PromptQueued { prompt: later() });
-    scene.press("alt-q ctrl-s");
+    scene.press("alt-q");
+    scene.sees("ctrl-s joins the turn");
+    scene.press("ctrl-s");
     assert!(matches!(scene.calls.last(), Some(Call::Steer { prompt, .. }) if prompt.id == later().id));
     scene.event(agent_id(1), AgentEvent::PromptSteered { prompt: later().id });
     scene.sees("⋯ later  joins this turn  alt-q edits");

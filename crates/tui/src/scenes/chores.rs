@@ -280,3 +280,50 @@ fn messages_lead_to_who_got_them() {
     scene.press("enter");
     assert_eq!(scene.app.focused(), Some(agent_id(1)));
 }
+
+#[test]
+fn a_programs_session_goes_on_as_a_new_agent() {
+    let mut scene = Scene::new(120, 40, team(vec![named("one", agent(1))]), talked());
+    let had = SessionView { agent: Some("one".into()), ..kept_session("s0", "One's own", "/w") };
+    scene.sessions = vec![had, kept_session("s1", "Mend the gate", "/w/fence")];
+    scene.press("ctrl-r");
+    scene.does_not_see("One's own");
+    scene.write("gate fence");
+    scene.sees("Scripted · /w/fence");
+    scene.press("enter");
+    let Some(Call::ResumeSession { session, agent }) = scene.calls.last() else {
+        panic!("{:?}", scene.calls)
+    };
+    assert_eq!((session.as_str(), agent.profile.as_deref()), ("s1", Some("scripted")));
+    assert_eq!(agent.cwd, std::path::Path::new("/w/fence"));
+}
+
+#[test]
+fn a_program_that_tells_no_sessions_says_why_and_the_others_are_listed() {
+    let mut state = team(vec![named("one", agent(1))]);
+    state.profiles.push(profile("Other", DriverKind::Acp, true));
+    let mut scene = Scene::new(120, 40, state, talked());
+    scene.app.act(crate::keys::Action::Sessions);
+    let asked: Vec<Reply> = scene
+        .app
+        .take_effects()
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Call(_, reply) => Some(reply),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(asked, ["scripted", "other"].map(|id| Reply::Sessions(ProfileId::new(id))));
+    scene.settle();
+    scene.sees("asking Scripted, Other…");
+    scene.press("esc ctrl-r");
+    let told = kept_session("s1", "Mend the gate", "/w");
+    scene.app.answered(asked[0].clone(), Ok(json(&[&told])));
+    scene.settle();
+    scene.sees("asking Other…");
+    scene.sees("Mend the gate");
+    scene.app.answered(asked[1].clone(), Err(refusal("`other` keeps no sessions")));
+    scene.settle();
+    scene.sees("Other: no sessions  `other` keeps no sessions");
+    scene.does_not_see("asking");
+}

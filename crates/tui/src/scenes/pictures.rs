@@ -154,7 +154,16 @@ fn lists() {
         scene.app.show(agent_id(1), false);
         scene.press("alt-m");
     });
-    picture("sessions", state, |scene| scene.press("ctrl-r"));
+    picture("sessions", state, |scene| {
+        let title = "Mend the gate in the fence";
+        scene.sessions = vec![kept_session("s1", title, "/w"), kept_session("s2", "", "/w/fence")];
+        scene.press("ctrl-r");
+    });
+    picture("sessions_found", state, |scene| {
+        scene.sessions = vec![kept_session("s1", "Mend the gate", "/w"), kept_session("s2", "", "/w/fence")];
+        scene.press("ctrl-r");
+        scene.write("fence");
+    });
     picture("help", state, |scene| scene.press("f1"));
 }
 

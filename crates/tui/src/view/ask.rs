@@ -214,7 +214,7 @@ pub(super) fn draw_card(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, agen
     }
     if focused && !has_keyboard {
         let words = format!(
-            "{} to answer here, {} for the inbox",
+            "{} answers here, {} in the inbox",
             app.keys.label(Action::FocusNext),
             app.keys.label(Action::Inbox)
         );

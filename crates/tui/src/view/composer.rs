@@ -39,6 +39,12 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
     }
     let hint = match (&app.connection, has_keyboard) {
         (Connection::Lost { .. }, _) => " what you send waits for the daemon ".to_owned(),
+        (_, true) if app.focused().is_none() && app.composer().is_empty() && !app.can_start_agents() => {
+            format!(" {} plays the demo ", app.keys.label(Action::Send))
+        }
+        (_, true) if app.disabled().is_some() => {
+            format!(" {} gives it another profile ", app.keys.label(Action::Send))
+        }
         (_, true) if app.can_steer() => format!(
             " {} waits for its turn · {} joins this one ",
             app.keys.label(Action::Send),

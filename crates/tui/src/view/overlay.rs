@@ -105,7 +105,11 @@ fn draw_picker(
         let end = canvas.spans(line.x, y, room, &spans);
         let detail_room = (line.x + room).saturating_sub(end + 2);
         let detail = width::cut(&choice.detail, detail_room.into()).into_owned();
-        canvas.text(end + 2, y, detail_room, &detail, theme.dim);
+        // A list that looks for what was typed in the details too has them after the label and a space.
+        let places: Vec<usize> = found.map_or_else(Vec::new, |found| {
+            found.positions.iter().filter_map(|at| at.checked_sub(choice.label.len() + 1)).collect()
+        });
+        canvas.spans(end + 2, y, detail_room, &matched(&detail, &places, theme.dim, theme.matched));
         canvas.right(line.right(), y, note, &choice.note, if can { theme.key } else { theme.dim });
         if row == at {
             canvas.style(line, theme.selection);

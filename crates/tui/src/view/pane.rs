@@ -28,7 +28,11 @@ pub(super) fn draw_all(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
             Some(agent) => draw(app, canvas, *area, &agent, focused, arranged.panes.len() > 1),
             None if areas.len() == 1 => welcome::draw(app, canvas, *area),
             None => {
-                let text = format!("empty: {} then p puts an agent here", app.keys.label(Action::FocusNext));
+                let (pane, agent) = (app.keys.label(Action::NextPane), app.keys.label(Action::NextAgent));
+                let text = match focused {
+                    true => format!("empty: {agent} shows an agent here, a prompt makes a new one"),
+                    false => format!("empty: {pane} goes here, {agent} then shows an agent"),
+                };
                 canvas.text(area.x + 1, area.y, area.width.saturating_sub(1), &text, app.theme.dim);
             }
         }
@@ -203,16 +207,13 @@ fn notes(app: &App, agent: &Agent, columns: usize) -> Vec<Line<'static>> {
         _ => {}
     }
     for (at, prompt) in agent.queue.iter().enumerate().take(3) {
-        let text = width::cut(
-            &clean::one_line(&prompt.text),
-            columns.saturating_sub(if decide::joins(agent, prompt.id) { 29 } else { 12 }),
-        )
-        .into_owned();
         let joins = decide::joins(agent, prompt.id);
         let mut hint = if joins { "  joins this turn".to_owned() } else { String::new() };
         if at == 0 {
             hint.push_str(&format!("  {} edits", app.keys.label(Action::Queue)));
         }
+        let room = columns.saturating_sub(2 + width::of(&hint));
+        let text = width::cut(&clean::one_line(&prompt.text), room).into_owned();
         lines.push(Line::from(vec![
             Span::styled("⋯ ", theme.dim),
             Span::styled(text, theme.dim),
