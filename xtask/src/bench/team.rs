@@ -1,9 +1,9 @@
 //! Teams: how long a spawn takes beyond starting the program bare, and that a hundred sub-agents of ten parents give every
 //! result exactly once.
 //!
-//! The agents are scripted and use the tools that any agent is given. A spawn counts from the moment at which the
-//! parent's call is seen until the sub-agent's session is open, which is later than its first frame; bare, from the start
-//! of the program until it has answered the same two requests.
+//! The agents are scripted and use the tools that any agent is given. A spawn counts from the prompt that has the parent
+//! call, which is earlier than the call, until the sub-agent's session is open, which is later than its first frame; bare,
+//! from the start of the program until it has answered the same two requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -89,8 +89,9 @@ fn spawn(bench: &Bench, lab: &Lab, client: &mut Client) -> anyhow::Result<Line> 
 fn spawn_once(lab: &Lab, client: &mut Client, parent: AgentId) -> anyhow::Result<Duration> {
     let mut watcher = Client::connect(&lab.home)?;
     watcher.subscribe()?;
+    let began = Instant::now();
     Lab::send(client, parent, SPAWN)?;
-    let (mut called, mut child) = (None, None);
+    let mut child = None;
     loop {
         let Notification::Event(Stamped { event: Event::Agent { agent, change }, .. }) =
             watcher.next_notification()?
@@ -98,16 +99,13 @@ fn spawn_once(lab: &Lab, client: &mut Client, parent: AgentId) -> anyhow::Result
             continue;
         };
         match change {
-            AgentEvent::ItemAdded { item } if agent == parent && matches!(item.body, ItemBody::Tool(_)) => {
-                called.get_or_insert_with(Instant::now);
-            }
             AgentEvent::Created { record } if record.relation.parent() == Some(parent) => child = Some(agent),
             AgentEvent::Ready { .. } if Some(agent) == child => break,
             AgentEvent::Failed { failure } => bail!("{agent} failed: {}", failure.message),
             _ => {}
         }
     }
-    let took = called.context("a sub-agent was there before its parent's call")?.elapsed();
+    let took = began.elapsed();
     let child = child.context("no sub-agent was spawned")?;
     let _: Done = client.call(&Call::Close { agent: child.to_string() })?;
     Ok(took)
