@@ -51,7 +51,7 @@ fn reaction(event: &Event) -> Option<(AgentId, Reaction)> {
             Reaction::Start { generation: record.generation }
         }
         AgentEvent::Starting { generation, .. } => Reaction::Start { generation: *generation },
-        AgentEvent::PromptQueued { .. } => Reaction::Deliver,
+        AgentEvent::PromptQueued { .. } | AgentEvent::PromptSteered { .. } => Reaction::Deliver,
         AgentEvent::TaskSettled { result: TaskResult::Stopped { .. } } => Reaction::Stop,
         _ => return None,
     };

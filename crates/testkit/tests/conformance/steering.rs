@@ -12,6 +12,7 @@ use crate::stage::{Stage, Turn};
 pub fn steer(stage: &mut Stage) {
     with_a_tool(stage);
     while_it_answers(stage);
+    one_that_waits(stage);
     into_a_turn_that_is_stopped(stage);
     goes_on(stage);
 }
@@ -46,6 +47,26 @@ fn while_it_answers(stage: &Stage) {
     turn.completed().says("beat 3").says("It was steered.").without_trouble();
     assert_eq!(turn.said().contains("beat 60"), stage.cli == Cli::Claude, "{:#?}", turn.items);
     is_said_once(&turn, steered);
+}
+
+/// A prompt that waits for a turn of its own joins the running one when it is sent again to steer.
+fn one_that_waits(stage: &Stage) {
+    let (_, from) = stage.send("[[steady]]");
+    stage.wait_said(from, "beat 3");
+    let prompt = NewPrompt {
+        id: PromptId::new(Uuid::now_v7()),
+        text: "[[say It waited.]]".to_owned(),
+        attachments: vec![],
+    };
+    let agent = stage.agent.to_string();
+    let sent: Sent = stage.client.call(&Call::Send { agent: agent.clone(), prompt: prompt.clone() });
+    assert_eq!((sent.joins, sent.waiting_behind), (false, Some(0)));
+    let sent: Sent = stage.client.call(&Call::Steer { agent, prompt: prompt.clone() });
+    assert!(sent.joins, "{sent:?}");
+    let turn = stage.finish(prompt.id, from, |ask| panic!("nothing should be asked, but: {ask:#?}"));
+    turn.completed().says("beat 3").says("It waited.").without_trouble();
+    assert_eq!(turn.said().contains("beat 60"), stage.cli == Cli::Claude, "{:#?}", turn.items);
+    is_said_once(&turn, prompt.id);
 }
 
 /// What a turn is stopped before it took in is delivered after it. Codex takes it in at once.

@@ -107,11 +107,17 @@ impl Picker {
         self.choices.iter().any(wanted)
     }
 
-    /// Gives it more rows; the one that is chosen stays it.
+    /// Gives it more rows, before those that only explain something; the one that is chosen stays it.
     pub fn add(&mut self, choices: Vec<Choice>) {
+        let explains = |choice: &Choice| matches!(choice.command, Command::Explain(_));
+        let to = match choices.iter().all(explains) {
+            true => self.choices.len(),
+            false => self.choices.iter().rposition(|choice| !explains(choice)).map_or(0, |last| last + 1),
+        };
         let chosen = self.found.get(self.at).map(|(index, _)| *index).filter(|_| self.at > 0);
+        let chosen = chosen.map(|index| if index < to { index } else { index + choices.len() });
         let top = self.top;
-        self.choices.extend(choices);
+        self.choices.splice(to..to, choices);
         self.narrow();
         self.at = self.found.iter().position(|(index, _)| Some(*index) == chosen).unwrap_or(0);
         self.top = top.min(self.at);
@@ -225,5 +231,12 @@ mod tests {
         let chosen = picker.chosen().unwrap().label.clone();
         picker.add(rows(&["agent"]));
         assert_eq!((picker.rows().len(), &picker.chosen().unwrap().label), (3, &chosen));
+        picker.query.take();
+        picker.add(vec![Choice::new("why", Command::Explain("so".into()))]);
+        assert!(picker.go(3));
+        picker.add(rows(&["last"]));
+        assert_eq!(picker.chosen().unwrap().label, "why");
+        let labels: Vec<&str> = picker.rows().map(|(choice, _)| choice.label.as_str()).collect();
+        assert_eq!(labels, ["one agent", "two agents", "agent", "last", "why"]);
     }
 }

@@ -157,7 +157,7 @@ fn profile(app: &App, settings: &Settings, profile: &ProfileSummary, columns: us
     about.extend(profile.default_model.iter().map(|model| clean::one_line(model).into_owned()));
     about.push(profile.default_permissions.word().to_owned());
     if profile.is_default {
-        about.push("default".to_owned());
+        about.push("default profile".to_owned());
     }
     if in_use > 0 {
         about.push(format!("{in_use} open"));
