@@ -17,6 +17,9 @@ async fn sub_agents_past_the_limit_wait_and_start_when_one_is_done() {
     }
     let statuses = || children.iter().map(|id| stage.look(*id).status()).collect::<Vec<_>>();
     assert_eq!(statuses()[2..], [Status::Queued, Status::Queued]);
+    for id in &children[..2] {
+        stage.until("it works", *id, |agent| agent.turn.is_some()).await;
+    }
     assert_eq!(stage.home.runner_folders().len(), 3, "who is queued has no process");
     stage.hub.yield_to_parent(children[0], "done".to_owned()).await.unwrap();
     stage.until("the next one starts", children[2], |agent| agent.turn.is_some()).await;
