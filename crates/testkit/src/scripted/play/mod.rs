@@ -8,9 +8,11 @@ mod misbehave;
 mod through_client;
 mod tools;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
 
@@ -277,6 +279,8 @@ impl Turn<'_> {
     fn stream(&self, count: u64, rate: Option<f64>, delta: impl Fn(u64) -> String) -> Result<(), Cancelled> {
         let id = self.message_id();
         let frame = self.text_frame(id.as_deref());
+        // A hundred of these agents then share the kernel's wake-ups, and cost half. Without it they only cost more.
+        set_current_timer_slack(NonZeroU64::new(1_000_000)).ok();
         let start = Instant::now();
         for index in 0..count {
             match rate {
