@@ -131,7 +131,14 @@ impl Batch {
                 self.last_row.insert(*agent, self.rows.len());
                 self.grown.insert(*agent);
             }
-            Row::ItemChanged { agent, .. } | Row::TextDone { agent, .. } => {
+            Row::ItemChanged { agent, kind, .. } => {
+                self.last_row.insert(*agent, self.rows.len());
+                // Which tools run is in the record alone: an item does not tell whether its process is still there.
+                if *kind == "tool" {
+                    self.agents.insert(*agent);
+                }
+            }
+            Row::TextDone { agent, .. } => {
                 self.last_row.insert(*agent, self.rows.len());
             }
             Row::RuleSet { .. } | Row::RuleRemoved { .. } | Row::Setting { .. } => {}

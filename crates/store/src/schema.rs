@@ -28,8 +28,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// - `items` is clustered by agent and place, so that a page is a short walk from anywhere. `body` is the item's body as
 ///   JSON without the text that is still in the next two.
 /// - `item_text` and `text_tails` hold the text of items that are being written until it is folded in (see `text`).
-/// - `agents.record` is the agent as of the last event that was not about its transcript alone; what happened to its
-///   cursor since follows from `items` (see `load`).
+/// - `agents.record` is the agent as of the last event that was not about its transcript alone, or changed a tool's item;
+///   what happened to its cursor since follows from `items` (see `load`).
 /// - `links` is apart from `driver_states`, since its offsets change with every frame and must stay small.
 /// - `meta` has one row: the number of the last event, and the version of the JSON in all the others.
 pub(crate) const STEPS: &[&str] = &["
