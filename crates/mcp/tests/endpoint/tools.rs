@@ -142,3 +142,18 @@ fn a_rule_that_a_person_set_keeps_agents_from_a_tool() {
     assert!(said.starts_with("create_agent refused: a rule denies this"), "{said}");
     assert!(stage.call(ann, "whoami", &json!({})).starts_with("whoami: You are `ann`"));
 }
+
+#[test]
+fn a_call_that_waits_says_so_now_and_then_and_can_be_continued() {
+    let stage = Stage::new();
+    stage.home.profile("hanging", &["--on-prompt", "[[hang]]"]);
+    let ann = stage.agent("ann");
+    stage.call(ann, "spawn_subagent", &json!({"task": "wait", "profile": "hanging"}));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "wait_for_agents", "arguments": {"seconds": 11}, "_meta": {"progressToken": "a-token"},
+    }});
+    let answer = stage.given(ann).post(&call.to_string());
+    let told = answer.body.find("notifications/progress").expect("progress");
+    let ended = answer.body.find("Call wait_for_agents again").expect("how to go on");
+    assert!(told < ended && answer.body.contains("a-token"), "{answer:?}");
+}
