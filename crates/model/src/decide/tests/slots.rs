@@ -259,7 +259,8 @@ fn time_is_up_for_who_works_and_not_for_who_waits_for_a_person() {
     assert!(matches!(&stopped[..], [AgentEvent::TaskSettled { result: TaskResult::Stopped { .. } }]));
     assert_eq!(time_is_up_at(team.agent(parent), &team.state.limits), None);
 
-    let body = AskBody::Approval { tool: tool(crate::item::ToolKind::Execute, "ls"), options: vec![] };
+    let body =
+        crate::ask::AskBody::Approval { tool: tool(crate::item::ToolKind::Execute, "ls"), options: vec![] };
     team.ask(child, 60, body);
     assert_eq!(time_is_up_at(team.agent(child), &team.state.limits), None);
     team.state.limits.subagent_seconds = 0;

@@ -243,7 +243,7 @@ fn a_parent_that_fails_or_rests_finds_the_result_in_its_queue() {
 fn who_waits_in_a_call_is_not_told_beside_it() {
     let mut stage = stage(DriverKind::Claude);
     stage.wait(90);
-    let body = AskBody::Approval { tool: tool(ToolKind::Execute, "ls"), options: vec![] };
+    let body = crate::ask::AskBody::Approval { tool: tool(ToolKind::Execute, "ls"), options: vec![] };
     stage.team.ask(stage.child, 60, body);
     assert_eq!(stage.told(), 0);
     let child = stage.child;
