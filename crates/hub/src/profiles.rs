@@ -70,23 +70,23 @@ impl Profiles {
         if let Some(wanted) = wanted {
             return config.find(wanted).cloned();
         }
-        let default = self.default_of(&held)?;
-        config.profiles.iter().find(|profile| profile.id == default).cloned()
+        let default = default_of(config, |profile| is_usable(&self.availability(profile)))?;
+        config.profiles.iter().find(|profile| profile.id == *default).cloned()
     }
 
     /// All profiles as clients see them, looked up anew.
     pub fn summaries(&self) -> Vec<ProfileSummary> {
         let held = self.lock();
         let Some(config) = held.file.as_ref().map(ConfigFile::config) else { return vec![] };
-        let looked_up: Vec<_> =
-            config.profiles.iter().map(|profile| (profile, self.availability(profile))).collect();
-        let usable = |(_, found): &&(&Profile, Availability)| matches!(found, Availability::Available { .. });
-        let first_usable = || looked_up.iter().find(usable).map(|(profile, _)| &profile.id);
-        let default = config.default_profile.as_ref().or_else(first_usable).cloned();
-        let summary = |(profile, found): (&Profile, Availability)| {
-            profile.summary(&self.key, found, default.as_ref() == Some(&profile.id))
+        let found: Vec<_> = config.profiles.iter().map(|profile| self.availability(profile)).collect();
+        let looked_up = || config.profiles.iter().zip(&found);
+        let default = default_of(config, |wanted| {
+            looked_up().any(|(profile, found)| profile.id == wanted.id && is_usable(found))
+        });
+        let summary = |(profile, found): (&Profile, &Availability)| {
+            profile.summary(&self.key, found.clone(), default == Some(&profile.id))
         };
-        looked_up.into_iter().map(summary).collect()
+        looked_up().map(summary).collect()
     }
 
     /// Reads the file again if somebody changed it; whether anything is different now.
@@ -197,16 +197,6 @@ impl Profiles {
         Ok(outcome)
     }
 
-    fn default_of(&self, held: &Held) -> Option<ProfileId> {
-        let config = held.file.as_ref()?.config();
-        let usable =
-            |profile: &&Profile| matches!(self.availability(profile), Availability::Available { .. });
-        config
-            .default_profile
-            .clone()
-            .or_else(|| config.profiles.iter().find(usable).map(|profile| profile.id.clone()))
-    }
-
     /// Whether a profile can be used here. Looks in a few folders; takes microseconds, so it is done whenever asked for.
     pub fn availability(&self, profile: &Profile) -> Availability {
         if consort_drivers::Driver::new(profile.driver, consort_drivers::Launch::default()).is_none() {
@@ -302,6 +292,16 @@ fn check_name_free(config: &Config, name: &str, own: Option<&ProfileId>) -> Resu
 fn held(config: &Config, id: &ProfileId) -> Result<Profile, Refusal> {
     let profile = config.profiles.iter().find(|profile| profile.id == *id);
     profile.cloned().ok_or_else(|| Refusal::NoSuchProfile { wanted: id.to_string() })
+}
+
+/// The default profile: the one marked, else the first that can be used.
+fn default_of(config: &Config, usable: impl Fn(&Profile) -> bool) -> Option<&ProfileId> {
+    let first_usable = || config.profiles.iter().find(|profile| usable(profile)).map(|profile| &profile.id);
+    config.default_profile.as_ref().or_else(first_usable)
+}
+
+fn is_usable(found: &Availability) -> bool {
+    matches!(found, Availability::Available { .. })
 }
 
 #[cfg(test)]
