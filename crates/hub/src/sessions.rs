@@ -144,13 +144,13 @@ fn claude(environment: &[(String, String)], cwd: &Path) -> Vec<KeptSession> {
     let sessions = entries.flatten().filter_map(|entry| {
         let path = entry.path();
         let id = path.file_stem()?.to_str()?.parse::<Uuid>().ok()?;
-        let is_session = path.extension().is_some_and(|extension| extension == "jsonl");
+        path.extension().filter(|extension| *extension == "jsonl")?;
         let changed = entry.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         let mut beginning = Vec::new();
         File::open(&path).ok()?.take(MAX_BEGINNING).read_to_end(&mut beginning).ok()?;
         // One in which nothing was said has nothing to go on with.
         let title = claude_title(&beginning)?;
-        is_session.then(|| KeptSession {
+        Some(KeptSession {
             id: id.to_string(),
             title: Some(title),
             cwd: cwd.clone().into_owned(),
