@@ -20,8 +20,7 @@ use consort_daemon::home::Home;
 use consort_daemon::protocol::{AgentView, Call, Done, NewAgent, NewProfile, NewPrompt};
 use consort_model::event::AgentEvent;
 use consort_model::{
-    Agent, AgentId, Answer, Ask, DriverKind, Event, GrantScope, PermissionMode, ProfileSummary, PromptId,
-    Relation, State,
+    Agent, AgentId, Answer, Ask, Event, GrantScope, ProfileSummary, PromptId, Relation, State,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -116,17 +115,11 @@ impl Stage {
             if let Some(part) = part {
                 args.extend(["--on-prompt".to_owned(), format!("[[script {part}]]")]);
             }
-            let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile {
-                name: name.to_owned(),
-                driver: DriverKind::Acp,
-                command: Some(self.program.display().to_string()),
+            let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile::acp(
+                name,
+                &self.program.display().to_string(),
                 args,
-                environment: vec![],
-                default_model: None,
-                default_permissions: PermissionMode::default(),
-                sandbox_mode: None,
-                approval_policy: None,
-            }))?;
+            )))?;
         }
         let id = AgentId::new(Uuid::now_v7());
         let prompt =

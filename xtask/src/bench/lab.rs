@@ -16,7 +16,7 @@ use consort_daemon::protocol::{
     AgentView, Call, Done, NewAgent, NewProfile, NewPrompt, Notification, PROTOCOL_VERSION, Sent,
 };
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, DriverKind, Event, PermissionMode, ProfileSummary, PromptId, Stamped};
+use consort_model::{AgentId, Event, ProfileSummary, PromptId, Stamped};
 use consort_testkit::harness::processes::wait_until_gone;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -94,17 +94,8 @@ impl Lab {
     /// Makes the profile of the scripted agent.
     pub fn add_profile(&self, client: &mut Client) -> anyhow::Result<()> {
         let command = self.testkit.to_str().context("the scripted agent's path is not text")?;
-        let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile {
-            name: "scripted".to_owned(),
-            driver: DriverKind::Acp,
-            command: Some(command.to_owned()),
-            args: vec!["agent".to_owned()],
-            environment: vec![],
-            default_model: None,
-            default_permissions: PermissionMode::default(),
-            sandbox_mode: None,
-            approval_policy: None,
-        }))?;
+        let _: ProfileSummary =
+            client.call(&Call::AddProfile(NewProfile::acp("scripted", command, vec!["agent".to_owned()])))?;
         Ok(())
     }
 

@@ -13,9 +13,7 @@ use consort_daemon::client::Client;
 use consort_daemon::protocol::{Call, Done, NewProfile, Notification, Snapshot, TranscriptPage};
 use consort_model::event::AgentEvent;
 use consort_model::team::result_receipt;
-use consort_model::{
-    AgentId, DriverKind, Event, ItemBody, ItemIndex, PermissionMode, ProfileSummary, Stamped, State,
-};
+use consort_model::{AgentId, Event, ItemBody, ItemIndex, ProfileSummary, Stamped, State};
 
 use super::Bench;
 use super::bare::BareAgent;
@@ -43,17 +41,11 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
 /// A profile whose agents say something to whatever they are asked.
 fn add_worker(client: &mut Client, bench: &Bench) -> anyhow::Result<()> {
     let command = bench.programs.testkit.to_str().context("the scripted agent's path is not text")?;
-    let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile {
-        name: "worker".to_owned(),
-        driver: DriverKind::Acp,
-        command: Some(command.to_owned()),
-        args: ["agent", "--on-prompt", "[[say part done]]"].map(str::to_owned).into(),
-        environment: vec![],
-        default_model: None,
-        default_permissions: PermissionMode::default(),
-        sandbox_mode: None,
-        approval_policy: None,
-    }))?;
+    let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile::acp(
+        "worker",
+        command,
+        ["agent", "--on-prompt", "[[say part done]]"].map(str::to_owned).into(),
+    )))?;
     Ok(())
 }
 

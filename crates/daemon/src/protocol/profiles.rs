@@ -36,6 +36,23 @@ pub struct NewProfile {
     pub approval_policy: Option<ApprovalPolicy>,
 }
 
+impl NewProfile {
+    /// A program that speaks ACP, with everything else as it is where nobody says otherwise.
+    pub fn acp(name: &str, command: &str, args: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            driver: DriverKind::Acp,
+            command: Some(command.to_owned()),
+            args,
+            environment: vec![],
+            default_model: None,
+            default_permissions: PermissionMode::default(),
+            sandbox_mode: None,
+            approval_policy: None,
+        }
+    }
+}
+
 /// What is to be different about a profile. What is not mentioned stays as it is; where a profile may leave something
 /// open, an empty text leaves it open again.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]

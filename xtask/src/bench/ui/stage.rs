@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use consort_daemon::client::Client;
 use consort_daemon::protocol::{AgentView, Call, NewAgent, NewProfile, Notification};
 use consort_model::event::AgentEvent;
-use consort_model::{AgentId, DriverKind, Event, PermissionMode, ProfileSummary, Stamped};
+use consort_model::{AgentId, Event, ProfileSummary, Stamped};
 use consort_testkit::terminal::Terminal;
 use uuid::Uuid;
 
@@ -43,17 +43,11 @@ impl Stage {
         std::fs::write(&script, format!("talk: {items}\n"))?;
         let command = bench.programs.testkit.to_str().context("the scripted agent's path is not text")?;
         let args = ["agent", "--script", script.to_str().context("the lab's path is not text")?];
-        let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile {
-            name: "scripted".to_owned(),
-            driver: DriverKind::Acp,
-            command: Some(command.to_owned()),
-            args: args.map(str::to_owned).to_vec(),
-            environment: vec![],
-            default_model: None,
-            default_permissions: PermissionMode::default(),
-            sandbox_mode: None,
-            approval_policy: None,
-        }))?;
+        let _: ProfileSummary = client.call(&Call::AddProfile(NewProfile::acp(
+            "scripted",
+            command,
+            args.map(str::to_owned).to_vec(),
+        )))?;
         Ok(Self { lab, client, daemon, consort: bench.programs.consort.clone() })
     }
 
