@@ -160,27 +160,18 @@ pub fn answer(args: &args::AnswerAsk) -> Result<(), Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{AgentId, AskId, Diff, Timestamp, ToolCall, ToolCallId, ToolKind, ToolStatus};
-    use serde_json::Value;
+    use consort_model::{AgentId, AskId, Diff, Timestamp, ToolCall, ToolCallId, ToolKind};
     use uuid::Uuid;
 
     #[test]
     fn an_entry_shows_who_asks_what_in_full_and_how_to_answer() {
         let tool = ToolCall {
-            id: ToolCallId::new("c"),
-            tool: ToolKind::Edit,
-            title: "edit a".into(),
-            status: ToolStatus::Pending,
-            input: Value::Null,
-            output: String::new(),
-            raw_output: Value::Null,
             diffs: vec![Diff {
                 path: "/w/a".into(),
                 old_text: None,
                 new_text: (0..40).map(|n| format!("{n}\n")).collect(),
             }],
-            locations: vec![],
-            meta: Value::Null,
+            ..ToolCall::new(ToolCallId::new("c"), ToolKind::Edit, "edit a")
         };
         let entry = InboxEntry {
             id: AskId::new(Uuid::from_u128(0x1234_5678)),

@@ -29,7 +29,7 @@ pub fn prompt(text: &str, attach: &Attach) -> Result<NewPrompt, Stop> {
     let weight: usize = attachments
         .iter()
         .map(|attachment| match attachment {
-            Attachment::Image { data, .. } => data.len(),
+            Attachment::Image(image) => image.data.len(),
             Attachment::File { text, .. } => text.len(),
         })
         .sum();

@@ -41,6 +41,7 @@ pub fn item(item: &Item, paint: Paint, detail: Detail) -> String {
                 id = short(ask),
             ),
         },
+        ItemBody::Image(image) => paint.paint(Style::Dim, &format!("[{}]", image.words())).into_owned(),
         ItemBody::Notice { level, text } => notice(*level, text, paint),
         ItemBody::Unknown { label, .. } => {
             paint.paint(Style::Dim, &format!("· {} (unknown to this version)", one_line(label))).into_owned()
@@ -58,7 +59,7 @@ fn user(origin: PromptOrigin, text: &str, attachments: &[Attachment], paint: Pai
     }
     for attachment in attachments {
         let what = match attachment {
-            Attachment::Image { mime_type, .. } => format!("image, {}", one_line(mime_type)),
+            Attachment::Image(image) => image.words(),
             Attachment::File { path, .. } => one_line(path),
         };
         lines.push_str(&paint.paint(Style::Dim, &format!("\n> [attached: {what}]")));
@@ -87,6 +88,10 @@ pub fn tool(call: &ToolCall, paint: Paint, detail: Detail) -> String {
     text.push('\n');
     for diff in &call.diffs {
         text.push_str(&diff_lines(diff, paint, detail));
+    }
+    for image in &call.images {
+        text.push_str(&paint.paint(Style::Dim, &format!("    [{}]", image.words())));
+        text.push('\n');
     }
     let show_output = detail == Detail::Full || call.status == ToolStatus::Failed;
     if show_output && !call.output.trim().is_empty() {
@@ -293,18 +298,7 @@ mod tests {
     }
 
     fn call(tool: ToolKind, title: &str, status: ToolStatus) -> ToolCall {
-        ToolCall {
-            id: ToolCallId::new("c"),
-            tool,
-            title: title.into(),
-            status,
-            input: Value::Null,
-            output: String::new(),
-            raw_output: Value::Null,
-            diffs: vec![],
-            locations: vec![],
-            meta: Value::Null,
-        }
+        ToolCall { status, ..ToolCall::new(ToolCallId::new("c"), tool, title) }
     }
 
     fn plain(body: ItemBody) -> String {

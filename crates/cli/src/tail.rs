@@ -180,7 +180,7 @@ impl HumanTail {
     fn shows(&self, body: &ItemBody) -> bool {
         match body {
             ItemBody::User { .. } => self.show.prompts,
-            ItemBody::Text { .. } => true,
+            ItemBody::Text { .. } | ItemBody::Image(_) => true,
             ItemBody::Thinking { .. } => self.show.thinking,
             // Open work is remembered even where it is not shown: the progress line names it.
             ItemBody::Tool(_) | ItemBody::Ask { .. } => true,
@@ -458,18 +458,7 @@ mod tests {
     }
 
     fn tool(status: ToolStatus) -> ItemBody {
-        ItemBody::Tool(ToolCall {
-            id: ToolCallId::new("c"),
-            tool: ToolKind::Read,
-            title: "a.rs".into(),
-            status,
-            input: serde_json::Value::Null,
-            output: String::new(),
-            raw_output: serde_json::Value::Null,
-            diffs: vec![],
-            locations: vec![],
-            meta: serde_json::Value::Null,
-        })
+        ItemBody::Tool(ToolCall { status, ..ToolCall::new(ToolCallId::new("c"), ToolKind::Read, "a.rs") })
     }
 
     fn appended(index: u64, offset: u64, text: &str) -> AgentEvent {

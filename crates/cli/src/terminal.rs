@@ -137,7 +137,7 @@ fn allow(scope: GrantScope) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{AgentId, Question, Timestamp, ToolCall, ToolCallId, ToolKind, ToolStatus};
+    use consort_model::{AgentId, Question, Timestamp, ToolCall, ToolCallId, ToolKind};
     use serde_json::json;
     use uuid::Uuid;
 
@@ -156,16 +156,8 @@ mod tests {
 
     fn approval() -> Dialogue {
         let tool = ToolCall {
-            id: ToolCallId::new("c"),
-            tool: ToolKind::Execute,
-            title: "rm x".into(),
-            status: ToolStatus::Pending,
             input: json!({ "command": "rm x" }),
-            output: String::new(),
-            raw_output: Value::Null,
-            diffs: vec![],
-            locations: vec![],
-            meta: Value::Null,
+            ..ToolCall::new(ToolCallId::new("c"), ToolKind::Execute, "rm x")
         };
         let (dialogue, text) =
             Dialogue::begin(&entry(AskBody::Approval { tool, options: vec![] }), Paint::plain());

@@ -11,6 +11,7 @@ pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod host;
+mod images;
 mod lines;
 pub mod sessions;
 

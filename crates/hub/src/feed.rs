@@ -169,7 +169,7 @@ fn tool_weight(call: &ToolCall) -> usize {
 
 fn attachments_weight(attachments: &[Attachment]) -> usize {
     let weight = |attachment: &Attachment| match attachment {
-        Attachment::Image { data, .. } => data.len(),
+        Attachment::Image(image) => image.data.len(),
         Attachment::File { text, .. } => text.len(),
     };
     attachments.iter().map(weight).sum()

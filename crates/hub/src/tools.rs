@@ -4,7 +4,7 @@
 
 use consort_model::policy::{self, Verdict};
 use consort_model::{
-    Actor, AgentId, Answer, AskBody, Rule, TeamTools, ToolCall, ToolCallId, ToolKind, ToolStatus, decide,
+    Actor, AgentId, Answer, AskBody, Rule, TeamTools, ToolCall, ToolCallId, ToolKind, decide,
 };
 
 use crate::error::HubError;
@@ -36,18 +36,7 @@ impl Hub {
             let agent = if rules.is_empty() { None } else { state.agents.get(&agent).cloned() };
             Some((agent?, rules))
         })?;
-        let tool = ToolCall {
-            id: ToolCallId::new(tool),
-            tool: ToolKind::Other,
-            title: format!("{SERVER_NAME}: {tool}"),
-            status: ToolStatus::Pending,
-            input: Default::default(),
-            output: String::new(),
-            raw_output: Default::default(),
-            diffs: vec![],
-            locations: vec![],
-            meta: Default::default(),
-        };
+        let tool = ToolCall::new(ToolCallId::new(tool), ToolKind::Other, format!("{SERVER_NAME}: {tool}"));
         let real = RealPaths::default();
         let body = AskBody::Approval { tool, options: vec![] };
         match policy::judge(&agent, &rules, &body, &|path| real.resolve(path)) {

@@ -54,6 +54,8 @@ pub enum ItemBody {
         /// The text so far.
         text: String,
     },
+    /// An image that the agent showed.
+    Image(Image),
     /// One use of a tool.
     Tool(ToolCall),
     /// The agent's plan as of this point of its turn.
@@ -105,13 +107,8 @@ pub enum NoticeLevel {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Attachment {
-    /// An image, base64 encoded.
-    Image {
-        /// Such as `image/png`.
-        mime_type: String,
-        /// The encoded bytes.
-        data: String,
-    },
+    /// An image.
+    Image(Image),
     /// A text file, embedded whole.
     File {
         /// Where it is.
@@ -119,6 +116,15 @@ pub enum Attachment {
         /// What it holds.
         text: String,
     },
+}
+
+/// An image, base64 encoded.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// The encoded bytes.
+    pub data: String,
 }
 
 /// What a tool does, as far as approvals and pictures care.
@@ -205,6 +211,9 @@ pub struct ToolCall {
     /// The result in the agent's own form, where it differs from `output`.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub raw_output: Value,
+    /// The images that came out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// The changes to files that it makes or made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diffs: Vec<Diff>,
@@ -214,6 +223,25 @@ pub struct ToolCall {
     /// What the agent said beside the protocol's own fields.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub meta: Value,
+}
+
+impl ToolCall {
+    /// A call that was announced, of which nothing else is known yet.
+    pub fn new(id: ToolCallId, tool: ToolKind, title: impl Into<String>) -> Self {
+        Self {
+            id,
+            tool,
+            title: title.into(),
+            status: ToolStatus::Pending,
+            input: Value::Null,
+            output: String::new(),
+            raw_output: Value::Null,
+            images: Vec::new(),
+            diffs: Vec::new(),
+            locations: Vec::new(),
+            meta: Value::Null,
+        }
+    }
 }
 
 /// A change to one file.

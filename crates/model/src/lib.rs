@@ -43,7 +43,8 @@ pub use ids::{
     WorkspaceId,
 };
 pub use item::{
-    Attachment, Diff, Item, ItemBody, NoticeLevel, PlanEntry, PlanStatus, ToolCall, ToolKind, ToolStatus,
+    Attachment, Diff, Image, Item, ItemBody, NoticeLevel, PlanEntry, PlanStatus, ToolCall, ToolKind,
+    ToolStatus,
 };
 pub use limits::Limits;
 pub use policy::{Effect, PermissionMode, Rule, RuleOrigin, RuleScope};

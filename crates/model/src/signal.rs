@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::agent::TurnOutcome;
 use crate::ask::AskBody;
 use crate::ids::ToolCallId;
-use crate::item::{NoticeLevel, PlanEntry, ToolCall};
+use crate::item::{Image, NoticeLevel, PlanEntry, ToolCall};
 use crate::policy::PermissionMode;
 use crate::session::{SessionInfo, SessionOption, SlashCommand, Usage};
 
@@ -39,6 +39,14 @@ pub enum Signal {
         /// The piece.
         text: String,
         /// The tool call of its own sub-agent that thinks it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<ToolCallId>,
+    },
+    /// It shows an image.
+    Image {
+        /// The image.
+        image: Image,
+        /// The tool call of its own sub-agent that shows it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<ToolCallId>,
     },

@@ -95,6 +95,10 @@ impl Writer {
             Signal::StartFailed { .. } => {}
             Signal::Text { text, within } => self.write(text, false, within),
             Signal::Thinking { text, within } => self.write(text, true, within),
+            Signal::Image { image, within } => {
+                self.end_text();
+                self.add(ItemBody::Image(image), true, within);
+            }
             Signal::MessageEnd => self.end_text(),
             Signal::Tool { call, within } => {
                 self.end_text();

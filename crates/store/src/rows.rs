@@ -360,6 +360,7 @@ fn kind(body: &ItemBody) -> &'static str {
         ItemBody::User { .. } => "user",
         ItemBody::Text { .. } => "text",
         ItemBody::Thinking { .. } => "thinking",
+        ItemBody::Image(_) => "image",
         ItemBody::Tool(_) => "tool",
         ItemBody::Plan { .. } => "plan",
         ItemBody::Ask { .. } => "ask",

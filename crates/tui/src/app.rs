@@ -37,6 +37,8 @@ use crate::input::Input;
 use crate::keys::{Context, Keys};
 use crate::memory::Memory;
 use crate::overlay::Overlay;
+use crate::pictures::{self, Pictures};
+use crate::text::picture::{Means, Picture};
 use crate::text::theme::Theme;
 use crate::transcript::Transcript;
 
@@ -51,6 +53,9 @@ const SPIN: Duration = Duration::from_millis(160);
 
 /// Transcripts that are held although they are not on the screen, so that going back is at once.
 const KEPT_TRANSCRIPTS: usize = 8;
+
+/// How terminals that show images by placeholders call themselves.
+const PLACEHOLDERS: [&str; 2] = ["kitty", "ghostty"];
 
 /// What has the keyboard, if no overlay does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -181,6 +186,12 @@ pub struct App {
     pub files: HashMap<PathBuf, Vec<String>>,
     /// Images that go with the next prompt.
     pub images: HashMap<AgentId, Vec<consort_model::Attachment>>,
+    /// The images of conversations, as they are shown.
+    pub pictures: Pictures,
+    /// How the terminal could show them.
+    terminal_means: Means,
+    /// The pixels of the terminal's cells.
+    pub cell: (u16, u16),
     /// The branches of folders.
     pub branches: HashMap<PathBuf, String>,
     /// The ask that has or would have the keyboard.
@@ -260,6 +271,9 @@ impl App {
             completion: None,
             files: HashMap::new(),
             images: HashMap::new(),
+            pictures: Pictures::default(),
+            terminal_means: Means::Words,
+            cell: (8, 16),
             branches: HashMap::new(),
             ask: AskFocus::default(),
             unread: HashSet::new(),
@@ -441,12 +455,49 @@ impl App {
                     self.set_theme(fitting);
                 }
             }
+            Input::Terminal { name } => {
+                if PLACEHOLDERS.iter().any(|known| name.starts_with(known)) {
+                    self.terminal_shows(Means::Placeholders { cell: self.cell });
+                }
+            }
         }
+    }
+
+    /// This is how the terminal can show pictures.
+    pub fn terminal_shows(&mut self, means: Means) {
+        self.terminal_means = means;
+        self.choose_means();
+    }
+
+    /// Shows pictures as the terminal can and a person wants them.
+    fn choose_means(&mut self) {
+        let colours = self.theme.name != Theme::no_colour().name;
+        let means = if colours && !self.memory.pictures_hidden { self.terminal_means } else { Means::Words };
+        if self.pictures.means() != means {
+            self.pictures.set_means(means);
+            self.transcripts.values_mut().for_each(Transcript::forget_pictures);
+            self.redraw();
+        }
+    }
+
+    /// A picture was drawn, or could not be.
+    pub fn picture_drawn(&mut self, key: pictures::Key, picture: Option<Picture>) {
+        self.pictures.drew(key, picture.map(|picture| picture.lines));
+        self.transcripts.values_mut().for_each(Transcript::forget_pictures);
+        self.damage.panes = true;
+    }
+
+    /// Another program had the terminal: what it knew of pictures may be gone.
+    pub fn forget_pictures(&mut self) {
+        self.pictures.forget();
+        self.transcripts.values_mut().for_each(Transcript::forget_pictures);
+        self.redraw();
     }
 
     /// Takes other looks.
     pub fn set_theme(&mut self, theme: Theme) {
         self.theme = theme;
+        self.choose_means();
         self.transcripts.values_mut().for_each(Transcript::forget_layout);
         self.redraw();
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns the decoding alone and never reads by itself, so the loop can wait for everything in one place. Understands plain
 //! keys as terminals have always sent them, xterm's modifiers, the kitty keyboard protocol, SGR mouse reports, bracketed
-//! paste, focus reports and the answer to the question for the background colour. What it does not know is swallowed
+//! paste, focus reports and the answers to the questions for the background colour and the terminal's name. What it does not know is swallowed
 //! whole, so that no half of a sequence is ever typed into a prompt.
 
 /// Something that came from the terminal.
@@ -20,6 +20,11 @@ pub enum Input {
     Background {
         /// Which of the two.
         light: bool,
+    },
+    /// What the terminal calls itself.
+    Terminal {
+        /// Its name, and mostly its version.
+        name: String,
     },
 }
 
@@ -237,7 +242,7 @@ fn step(bytes: &[u8]) -> Step {
         },
         [0x1b, b']', rest @ ..] => osc(rest),
         [0x1b, b'P' | b'_' | b'^' | b'X', rest @ ..] => match string_end(rest) {
-            Some((_, end)) => Step::Took(2 + end, None),
+            Some((text, end)) => Step::Took(2 + end, named(&rest[..text])),
             None => Step::More,
         },
         [0x1b, 0x1b] => Step::More,
@@ -440,6 +445,12 @@ fn string_end(rest: &[u8]) -> Option<(usize, usize)> {
         0x07 => Some((end, end + 1)),
         _ => rest.get(end + 1).map(|_| (end, end + 2)),
     }
+}
+
+/// The answer to the question what the terminal is.
+fn named(text: &[u8]) -> Option<Input> {
+    let name = text.strip_prefix(b">|")?;
+    Some(Input::Terminal { name: String::from_utf8_lossy(name).into_owned() })
 }
 
 fn osc(rest: &[u8]) -> Step {

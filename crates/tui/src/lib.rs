@@ -3,7 +3,7 @@
 //! Owns what is on the screen and which key does what. Leaves everything that lasts to the daemon: what is shown comes from
 //! a replica of its state, what is done is a command to it, and closing the screen stops nothing.
 //!
-//! - [`app`]: everything the screen knows, without any I/O. [`transcript`], [`desk`], [`tree`], [`editor`] are parts of it.
+//! - [`app`]: everything the screen knows, without any I/O. [`transcript`], [`pictures`], [`desk`], [`tree`], [`editor`] are parts of it.
 //! - [`view`]: from that to a buffer. [`text`]: text on its way there. [`paint`]: from the buffer to the terminal.
 //! - [`input`], [`keys`]: from the terminal to actions. [`overlay`]: what lies over everything else.
 //! - [`run`]: the loop, at the pace of [`pace`]. [`link`]: the daemon. [`terminal`], [`outside`], [`memory`]: the machine around it.
@@ -19,6 +19,7 @@ mod outside;
 pub mod overlay;
 mod pace;
 pub mod paint;
+pub mod pictures;
 pub mod run;
 #[cfg(test)]
 mod scenes;
@@ -63,6 +64,7 @@ pub fn open(
     let chosen = memory.theme.as_deref().and_then(Theme::named);
     let theme = chosen.unwrap_or_else(outside::theme_of_environment);
     let mut app = App::new(memory, keys, theme, cwd);
+    app.terminal_shows(outside::means_of_environment());
     if let Some(problem) = problems.first() {
         app.complain(problem.clone());
     }

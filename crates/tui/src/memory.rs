@@ -33,8 +33,46 @@ pub struct Memory {
     pub theme: Option<String>,
     /// Whether the list of agents is hidden.
     pub sidebar_hidden: bool,
-    /// Whether nothing is to ring or pop up.
-    pub quiet: bool,
+    /// What rings or pops up.
+    pub notices: Notices,
+    /// Whether images are told in words alone.
+    pub pictures_hidden: bool,
+}
+
+/// How a person who looks elsewhere is told that an agent needs them or is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notices {
+    /// By the terminal: its bell, and its own notifications where it has such.
+    #[default]
+    Terminal,
+    /// By the desktop as well, for terminals that have none.
+    Desktop,
+    /// Not at all.
+    Off,
+}
+
+impl Notices {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Terminal, Self::Desktop, Self::Off];
+
+    /// What people call it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Terminal => "by the terminal",
+            Self::Desktop => "desktop too",
+            Self::Off => "off",
+        }
+    }
+
+    /// The next one, and after the last the first.
+    pub fn next(self) -> Self {
+        match self {
+            Self::Terminal => Self::Desktop,
+            Self::Desktop => Self::Off,
+            Self::Off => Self::Terminal,
+        }
+    }
 }
 
 impl Memory {

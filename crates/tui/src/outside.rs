@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use consort_model::Attachment;
 use consort_model::image::base64;
 
+use crate::text::picture::Means;
 use crate::text::theme::Theme;
 
 /// Files that are listed at most.
@@ -28,6 +29,12 @@ pub fn theme_of_environment() -> Theme {
         .and_then(|it| it.rsplit(';').next().map(str::to_owned))
         .is_some_and(|background| matches!(background.as_str(), "7" | "15"));
     if light { Theme::light() } else { Theme::dark() }
+}
+
+/// How a terminal shows pictures, before it says what it is.
+pub fn means_of_environment() -> Means {
+    let colours = std::env::var("COLORTERM").unwrap_or_default();
+    Means::Blocks { true_colour: matches!(colours.as_str(), "truecolor" | "24bit") }
 }
 
 /// The files under a folder, as git knows them, or else as they are found.
@@ -152,6 +159,30 @@ pub fn notify_sequence(text: &str) -> String {
     let plain = text.replace(';', ",");
     let sequence = format!("\x1b]9;{text}\x07\x1b]777;notify;Consort;{plain}\x07");
     format!("{}\x07", wrapped_for_tmux(&sequence))
+}
+
+/// Has the desktop show a notification, by whichever program can.
+pub fn notify_desktop(text: &str) -> Result<(), String> {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).take(200).collect();
+    // The text is an argument in both and never part of a script.
+    let script = "on run {text}\ndisplay notification text with title \"Consort\"\nend run";
+    let programs: [&[&str]; 2] =
+        [&["notify-send", "--app-name=Consort", "--", "Consort", &text], &["osascript", "-e", script, &text]];
+    for program in programs {
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+        match command.stderr(Stdio::piped()).output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let said = said.lines().next().unwrap_or("it failed");
+                return Err(format!("the desktop shows no notification: {}: {said}", program[0]));
+            }
+            Err(_) => {}
+        }
+    }
+    Err("the desktop shows no notification: there is no notify-send; install it, or have the terminal notify alone"
+        .to_owned())
 }
 
 fn wrapped_for_tmux(sequence: &str) -> String {

@@ -15,6 +15,7 @@ use consort_model::{AgentId, AskId, Integration, PermissionMode, ProfileId, Prom
 
 use crate::desk::Layout;
 use crate::keys::{Action, Context};
+use crate::memory::Notices;
 
 pub use field::{Field, Purpose};
 pub use form::Form;
@@ -94,8 +95,10 @@ pub enum Command {
     Layout(Layout),
     /// A theme by its name; none: as the terminal is.
     Theme(Option<&'static str>),
-    /// Whether to ring.
-    Quiet(bool),
+    /// How a person who looks elsewhere is told.
+    Notices(Notices),
+    /// Show images, or tell of them in words alone.
+    Pictures(bool),
     /// Go to a workspace.
     Workspace(usize),
     /// Make a workspace.

@@ -19,10 +19,13 @@ use thiserror::Error;
 use crate::app::{App, Connection, Editing, Effect};
 use crate::input::Decoder;
 use crate::link::{Link, Message};
+use crate::memory::Notices;
 use crate::outside;
 use crate::pace::{Cause, Pace};
 use crate::paint::Canvas;
+use crate::pictures;
 use crate::terminal::Terminal;
+use crate::text::picture::Picture;
 use crate::view;
 
 /// How long a lone Escape may wait for what follows it.
@@ -47,7 +50,9 @@ enum Found {
     Files(PathBuf, Vec<String>),
     Branch(PathBuf, Option<String>),
     Image(Result<Attachment, String>),
+    Pictures(Vec<(pictures::Key, Option<Picture>)>),
     Started(Result<(), String>),
+    Notified(Result<(), String>),
 }
 
 struct Loop {
@@ -63,6 +68,8 @@ struct Loop {
     pace: Pace,
     found: (Sender<Found>, Receiver<Found>),
     wake: (UnixStream, UnixStream),
+    /// Whether pictures are being drawn.
+    drawing: bool,
     leaving: bool,
 }
 
@@ -85,11 +92,15 @@ pub fn run(app: App, home: Home, program: PathBuf) -> Result<(), ScreenError> {
         pace: Pace::default(),
         found: channel(),
         wake,
+        drawing: false,
         leaving: false,
     };
+    screen.app.cell = Terminal::cell();
     screen.connect(true);
     let outcome = screen.go(&mut terminal);
     screen.save();
+    // There is nobody to forget anything if the terminal is gone.
+    drop(write_all(screen.app.pictures.forgetting().as_bytes()));
     drop(terminal);
     outcome
 }
@@ -133,7 +144,36 @@ impl Loop {
             write_all(&bytes)?;
         }
         self.pace.drawn(now);
+        self.draw_pictures();
         Ok(())
+    }
+
+    /// Has the next pictures drawn that the views miss, unless some are being drawn.
+    fn draw_pictures(&mut self) {
+        let wanted = if self.drawing { vec![] } else { self.app.pictures.wanted() };
+        if !wanted.is_empty() {
+            self.drawing = true;
+            self.spawn(move || {
+                Found::Pictures(wanted.into_iter().map(|wanted| (wanted.key, wanted.draw())).collect())
+            });
+        }
+    }
+
+    fn pictures_drawn(&mut self, drawn: Vec<(pictures::Key, Option<Picture>)>) -> io::Result<()> {
+        self.drawing = false;
+        for (key, picture) in drawn {
+            if let Some(picture) = &picture {
+                write_all(picture.sequence.as_bytes())?;
+            }
+            self.app.picture_drawn(key, picture);
+        }
+        Ok(())
+    }
+
+    /// Begins anew on a terminal of which nothing is known.
+    fn begin_anew(&mut self) {
+        self.canvas.reset(Terminal::size());
+        self.app.forget_pictures();
     }
 
     /// Waits until something happens, and takes it in.
@@ -180,7 +220,7 @@ impl Loop {
             inputs.into_iter().for_each(|input| self.app.input(input));
         }
         if happened(2) {
-            self.take_found();
+            self.take_found()?;
         }
         if happened(3) || patient {
             self.read_link();
@@ -198,6 +238,7 @@ impl Loop {
             let size = Terminal::size();
             if size != self.canvas.area() {
                 self.canvas.reset(size);
+                self.app.cell = Terminal::cell();
             }
             self.app.redraw();
         }
@@ -298,14 +339,17 @@ impl Loop {
         });
     }
 
-    fn take_found(&mut self) {
+    fn take_found(&mut self) -> io::Result<()> {
         let mut drained = [0; 64];
         while matches!(io::Read::read(&mut self.wake.0, &mut drained), Ok(read) if read > 0) {}
         while let Ok(found) = self.found.1.try_recv() {
             match found {
                 Found::Files(folder, files) => self.app.files_listed(folder, files),
                 Found::Image(image) => self.app.image_read(image),
+                Found::Pictures(drawn) => self.pictures_drawn(drawn)?,
                 Found::Branch(folder, branch) => self.app.branch_read(folder, branch),
+                Found::Notified(Ok(())) => {}
+                Found::Notified(Err(why)) => self.app.complain(why),
                 Found::Started(Ok(())) => self.connect(false),
                 Found::Started(Err(why)) => {
                     self.app.disconnected(&why);
@@ -317,6 +361,7 @@ impl Loop {
                 }
             }
         }
+        Ok(())
     }
 
     fn effects(&mut self, terminal: &mut Terminal) -> io::Result<()> {
@@ -325,14 +370,10 @@ impl Loop {
                 Effect::Call(call, reply) => self.link.call(*call, reply),
                 Effect::Quit => self.leaving = true,
                 Effect::Save => self.save(),
-                Effect::Redraw => {
-                    self.canvas.reset(Terminal::size());
-                    self.app.redraw();
-                }
+                Effect::Redraw => self.begin_anew(),
                 Effect::Suspend => {
                     terminal.lend(suspend)?;
-                    self.canvas.reset(Terminal::size());
-                    self.app.redraw();
+                    self.begin_anew();
                 }
                 Effect::Edit(editing, text) => {
                     let config = self.home.config();
@@ -340,7 +381,7 @@ impl Loop {
                         Editing::Prompt => outside::edit(Some(&text), None),
                         Editing::Config => outside::edit(None, Some(config)),
                     })?;
-                    self.canvas.reset(Terminal::size());
+                    self.begin_anew();
                     self.app.tick(Instant::now(), wall());
                     if editing == Editing::Config {
                         self.app.set_keys(&crate::settings_file::read(&self.home.config()));
@@ -348,7 +389,7 @@ impl Loop {
                     self.app.edited(editing, outcome);
                 }
                 Effect::Copy(text) => write_all(outside::copy_sequence(&text).as_bytes())?,
-                Effect::Notify(text) => write_all(outside::notify_sequence(&text).as_bytes())?,
+                Effect::Notify(text) => self.notify(text)?,
                 Effect::PasteImage => self.spawn(|| Found::Image(outside::clipboard_image())),
                 Effect::AttachImage(path) => self.spawn(move || Found::Image(outside::read_image(&path))),
                 Effect::ListFiles(folder) => self.spawn(move || {
@@ -363,12 +404,20 @@ impl Loop {
                 Effect::Demo => {
                     let program = self.program.clone();
                     let outcome = terminal.lend(|| outside::play_demo(&program))?;
-                    self.canvas.reset(Terminal::size());
+                    self.begin_anew();
                     // What is said now is said for a while from now on.
                     self.app.tick(Instant::now(), wall());
                     self.app.demo_over(outcome);
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn notify(&mut self, text: String) -> io::Result<()> {
+        write_all(outside::notify_sequence(&text).as_bytes())?;
+        if self.app.memory.notices == Notices::Desktop {
+            self.spawn(move || Found::Notified(outside::notify_desktop(&text)));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod chores;
+mod images;
 mod pictures;
 mod screenshots;
 mod svg;
@@ -298,18 +299,7 @@ pub fn ask_id(n: u128) -> AskId {
 }
 
 pub fn tool(kind: ToolKind, title: &str) -> ToolCall {
-    ToolCall {
-        id: ToolCallId::new(title),
-        tool: kind,
-        title: title.into(),
-        status: ToolStatus::Completed,
-        input: Value::Null,
-        output: String::new(),
-        raw_output: Value::Null,
-        diffs: vec![],
-        locations: vec![],
-        meta: Value::Null,
-    }
+    ToolCall { status: ToolStatus::Completed, ..ToolCall::new(ToolCallId::new(title), kind, title) }
 }
 
 /// An approval to run a command.

@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ratatui::layout::Rect;
 use rustix::termios::{OptionalActions, Termios};
 
-/// Alternate screen, bracketed paste, focus reports, mouse reports, keys that can be told apart; and the question for
-/// the background's colour.
+/// Alternate screen, bracketed paste, focus reports, mouse reports, keys that can be told apart.
 const TAKE: &str = "\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[?1000h\x1b[?1002h\x1b[?1006h\x1b[>1u";
 const GIVE_BACK: &str =
     "\x1b[<u\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[0m\x1b[?1049l\x1b[?25h";
-const ASK_BACKGROUND: &str = "\x1b]11;?\x1b\\";
+/// The questions for the background's colour and the terminal's name.
+const ASK: &str = "\x1b]11;?\x1b\\\x1b[>0q";
 
 /// How the terminal was before, for as long as it is taken.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -49,9 +49,13 @@ impl Terminal {
         let signals = Signals::register()?;
         take(true)?;
         let before = std::panic::take_hook();
+        let screen = std::thread::current().id();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
-            before(panic);
+            // A thread beside the screen's own may fail without a word; the screen goes on.
+            if std::thread::current().id() == screen {
+                give_back();
+                before(panic);
+            }
         }));
         Ok(Self { signals })
     }
@@ -62,6 +66,16 @@ impl Terminal {
         let (columns, rows) = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
         // Some terminals say 0 while they start.
         Rect::new(0, 0, if columns == 0 { 80 } else { columns }, if rows == 0 { 24 } else { rows })
+    }
+
+    /// The pixels of its cells, across and down; usual ones where it does not say.
+    pub fn cell() -> (u16, u16) {
+        match rustix::termios::tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_xpixel >= size.ws_col && size.ws_ypixel >= size.ws_row => {
+                (size.ws_xpixel / size.ws_col.max(1), size.ws_ypixel / size.ws_row.max(1))
+            }
+            _ => (8, 16),
+        }
     }
 
     /// Becomes readable when a signal came.
@@ -134,7 +148,7 @@ fn take(first: bool) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(TAKE.as_bytes())?;
     if first {
-        out.write_all(ASK_BACKGROUND.as_bytes())?;
+        out.write_all(ASK.as_bytes())?;
     }
     out.flush()
 }

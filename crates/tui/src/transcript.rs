@@ -643,6 +643,11 @@ impl Transcript {
     pub fn forget_layout(&mut self) {
         self.entries.iter_mut().for_each(Entry::forget_layout);
     }
+
+    /// Forgets the layout of everything that holds an image.
+    pub fn forget_pictures(&mut self) {
+        self.entries.iter_mut().filter(|entry| item::has_image(&entry.item)).for_each(Entry::forget_layout);
+    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,7 @@ fn everything_an_agent_shows_has_its_place() {
             ItemBody::Plan { .. } => "plan",
             ItemBody::Ask { .. } => "ask",
             ItemBody::Notice { .. } => "notice",
+            ItemBody::Image(_) => "image",
             ItemBody::Unknown { .. } => "unknown",
         })
         .collect();

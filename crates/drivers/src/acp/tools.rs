@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1;
-use consort_model::{Diff, PlanEntry, PlanStatus, Signal, ToolCall, ToolCallId, ToolKind, ToolStatus};
+use consort_model::{Diff, Image, PlanEntry, PlanStatus, Signal, ToolCall, ToolCallId, ToolKind, ToolStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -123,18 +123,7 @@ impl Tools {
 }
 
 fn empty(id: ToolCallId) -> ToolCall {
-    ToolCall {
-        id,
-        tool: ToolKind::Other,
-        title: "tool call".to_owned(),
-        status: ToolStatus::Pending,
-        input: Value::Null,
-        output: String::new(),
-        raw_output: Value::Null,
-        diffs: Vec::new(),
-        locations: Vec::new(),
-        meta: Value::Null,
-    }
+    ToolCall::new(id, ToolKind::Other, "tool call")
 }
 
 /// Reads one field; what cannot be read counts as not said.
@@ -208,11 +197,12 @@ fn location(location: Value) -> Option<String> {
     })
 }
 
-/// Content replaces all earlier content: text to the output, diffs to the diffs, the rest to `meta.content`.
+/// Content replaces all earlier content: text, images and diffs to where they belong, the rest to `meta.content`.
 fn set_content(call: &mut ToolCall, content: Vec<Value>) {
     let mut texts: Vec<String> = Vec::new();
     let mut rest = Vec::new();
     call.diffs.clear();
+    call.images.clear();
     for part in content {
         match v1::ToolCallContent::deserialize(&part) {
             Ok(v1::ToolCallContent::Diff(diff)) => call.diffs.push(Diff {
@@ -225,6 +215,9 @@ fn set_content(call: &mut ToolCall, content: Vec<Value>) {
             }
             Ok(v1::ToolCallContent::Content(content)) => match content.content {
                 v1::ContentBlock::Text(text) => texts.push(text.text),
+                v1::ContentBlock::Image(image) => {
+                    call.images.push(Image { mime_type: image.mime_type, data: image.data });
+                }
                 _ => rest.push(part),
             },
             _ => rest.push(part),

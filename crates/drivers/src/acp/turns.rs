@@ -42,11 +42,11 @@ impl Acp {
         }
         for attachment in attachments {
             match attachment {
-                Attachment::Image { mime_type, data } if self.peer.can.images => {
-                    let image = v1::ImageContent::new(data.clone(), mime_type.clone());
+                Attachment::Image(image) if self.peer.can.images => {
+                    let image = v1::ImageContent::new(image.data.clone(), image.mime_type.clone());
                     blocks.push(v1::ContentBlock::Image(image));
                 }
-                Attachment::Image { .. } => {
+                Attachment::Image(_) => {
                     warn(out, "The agent takes no images, so one was left out of the prompt.");
                 }
                 Attachment::File { path, text } if self.peer.can.files => {

@@ -14,6 +14,7 @@ use super::tools::Piece;
 use super::wire::{TextBlock, UpdateHead, UpdateParams, excerpt, one_line};
 use super::{Acp, FOREIGN_NOTICES, notice, quirks, unknown, warn};
 use crate::Output;
+use crate::images::image_of;
 
 /// The parameters of `session/update`, with the update as it came.
 #[derive(Deserialize)]
@@ -74,7 +75,11 @@ impl Acp {
         let Some(text) = text else {
             let kind = &*update.kind.0;
             let raw = update.content.map_or(params, RawValue::get);
-            out.signals.push(unknown(&content_label(kind, raw), raw));
+            let image = serde_json::from_str(raw).ok().and_then(|block| image_of(&block));
+            out.signals.push(match image {
+                Some(image) => Signal::Image { image, within: None },
+                None => unknown(&content_label(kind, raw), raw),
+            });
             return;
         };
         if let Some(message) = &update.message

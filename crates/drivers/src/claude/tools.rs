@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Output;
+use crate::images::image_of;
 
 /// How many calls may be open at once. More is a fault of the agent; the oldest are forgotten.
 const OPEN_CALLS: usize = 512;
@@ -106,8 +107,7 @@ impl Tools {
         };
         let mut call = ended.call();
         call.status = if result.failed { ToolStatus::Failed } else { ToolStatus::Completed };
-        let (output, rest) = text_of(result.content);
-        call.output = output;
+        let rest = set_content(&mut call, result.content);
         if !rest.is_empty() {
             add_meta(&mut call.meta, "content", Value::Array(rest));
         }
@@ -201,16 +201,13 @@ impl Open {
         }
         let plan = (self.name == "ExitPlanMode").then(|| text(&self.input, "plan")).flatten();
         ToolCall {
-            id: self.id.clone(),
-            tool: kind(&self.name),
-            title: title(&self.name, &self.input),
             status: self.status,
             output: plan.unwrap_or_default().to_owned(),
-            raw_output: Value::Null,
             diffs: diffs(&self.name, &self.input),
             locations: locations(&self.input),
             input,
             meta,
+            ..ToolCall::new(self.id.clone(), kind(&self.name), title(&self.name, &self.input))
         }
     }
 }
@@ -321,23 +318,26 @@ fn locations(input: &Value) -> Vec<String> {
     .collect()
 }
 
-/// The text of a tool's result, and its parts that are none.
-fn text_of(content: &Value) -> (String, Vec<Value>) {
+/// Gives a call its result: text and images. What is left is neither.
+fn set_content(call: &mut ToolCall, content: &Value) -> Vec<Value> {
     let parts = match content {
-        Value::String(text) => return (text.clone(), Vec::new()),
-        Value::Array(parts) => parts.as_slice(),
         Value::Null => &[],
-        other => return (String::new(), vec![other.clone()]),
+        Value::Array(parts) => parts.as_slice(),
+        other => std::slice::from_ref(other),
     };
     let mut texts = Vec::new();
     let mut rest = Vec::new();
     for part in parts {
-        match text(part, "text").filter(|_| text(part, "type") == Some("text")) {
-            Some(text) => texts.push(text),
-            None => rest.push(part.clone()),
+        let said =
+            part.as_str().or_else(|| text(part, "text").filter(|_| text(part, "type") == Some("text")));
+        match (said, image_of(part)) {
+            (Some(said), _) => texts.push(said),
+            (None, Some(image)) => call.images.push(image),
+            (None, None) => rest.push(part.clone()),
         }
     }
-    (texts.join("\n"), rest)
+    call.output = texts.join("\n");
+    rest
 }
 
 /// The result in the agent's own form without what stands in the call's input, output or diffs already.

@@ -4,7 +4,7 @@
 //! then its result, and a result says where it does not belong to a prompt. A prompt that was sent while such a turn
 //! ran may have been merged into it; then the agent falls idle after that turn's result and no other one comes.
 
-use consort_model::{Attachment, Signal, TurnOutcome, Usage};
+use consort_model::{Attachment, Image, Signal, TurnOutcome, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -287,12 +287,12 @@ fn blocks(text: &str, attachments: &[Attachment], out: &mut Output) -> Value {
     }
     for attachment in attachments {
         match attachment {
-            Attachment::Image { mime_type, data } if IMAGES.contains(&mime_type.as_str()) => {
+            Attachment::Image(Image { mime_type, data }) if IMAGES.contains(&mime_type.as_str()) => {
                 let source = json!({"type": "base64", "media_type": mime_type, "data": data});
                 blocks.push(json!({"type": "image", "source": source}));
             }
-            Attachment::Image { mime_type, .. } => {
-                let kind = one_line(mime_type);
+            Attachment::Image(image) => {
+                let kind = one_line(&image.mime_type);
                 warn(
                     out,
                     format!(

@@ -3,13 +3,14 @@
 //! Owns the reading of items, leniently: a field of another form counts as not said, a kind that is not known is kept
 //! as it came. Which items are open is known elsewhere.
 
-use consort_model::{Diff, ToolCall, ToolCallId, ToolKind, ToolStatus};
+use consort_model::{Diff, Image, ToolCall, ToolCallId, ToolKind, ToolStatus};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::diffs::{Change, What};
 use super::shell;
 use super::wire::{lenient, one_line, title_of};
+use crate::images::image_of;
 
 /// How much of an output that still grows is shown; the whole of it comes with the end.
 pub const GROWING_OUTPUT: usize = 8 * 1024;
@@ -172,6 +173,7 @@ impl Item {
                     None => "Make an image".to_owned(),
                 };
                 call.locations = self.saved_path.iter().cloned().collect();
+                call.images = self.result.as_str().and_then(Image::encoded).into_iter().collect();
             }
             ItemKind::Sleep => {
                 call.tool = ToolKind::Think;
@@ -216,6 +218,7 @@ impl Item {
         call.input = self.arguments.clone();
         let content = self.result.get("content").and_then(Value::as_array).map(Vec::as_slice);
         call.output = texts(content.unwrap_or_default());
+        call.images = content.unwrap_or_default().iter().filter_map(image_of).collect();
         if let Some(message) = self.error.get("message").and_then(Value::as_str) {
             message.clone_into(&mut call.output);
         }
@@ -256,18 +259,7 @@ impl Item {
 
 /// A call of which nothing is known but its name.
 pub fn empty(id: ToolCallId) -> ToolCall {
-    ToolCall {
-        id,
-        tool: ToolKind::Other,
-        title: "tool call".to_owned(),
-        status: ToolStatus::Pending,
-        input: Value::Null,
-        output: String::new(),
-        raw_output: Value::Null,
-        diffs: Vec::new(),
-        locations: Vec::new(),
-        meta: Value::Null,
-    }
+    ToolCall::new(id, ToolKind::Other, "tool call")
 }
 
 /// A command as arguments: what is compared when a person allowed it once and for all.
@@ -323,12 +315,14 @@ fn without_line(location: &str) -> &str {
 
 /// The texts among content blocks.
 fn texts(content: &[Value]) -> String {
-    let texts = content.iter().map(|block| match block.get("text").and_then(Value::as_str) {
-        Some(text) => text.to_owned(),
-        None => match block.get("type").and_then(Value::as_str) {
-            Some(kind) => format!("[{}]", one_line(kind)),
-            None => "[something]".to_owned(),
-        },
+    let texts = content.iter().filter(|block| image_of(block).is_none()).map(|block| {
+        match block.get("text").and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => match block.get("type").and_then(Value::as_str) {
+                Some(kind) => format!("[{}]", one_line(kind)),
+                None => "[something]".to_owned(),
+            },
+        }
     });
     texts.collect::<Vec<_>>().join("\n")
 }
@@ -351,6 +345,14 @@ pub fn grow(output: &mut String, piece: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_that_was_made_comes_with_the_call() {
+        let data = "iVBORw0KGgoAAAANSUhEUg==";
+        let made = call(json!({"type": "imageGeneration", "result": data}));
+        assert_eq!(made.images, [Image { mime_type: "image/png".into(), data: data.into() }]);
+        assert_eq!(call(json!({"type": "imageGeneration", "result": "no image"})).images, []);
+    }
 
     fn call(item: Value) -> ToolCall {
         serde_json::from_value::<Item>(item).unwrap().tool_call(true).unwrap()

@@ -3,7 +3,7 @@
 //! Owns the running turn, the messages that are being written in it, and the sub-agents that work for it, each in a
 //! thread of its own. A turn is ours when we started it; it ends once, by `turn/completed`.
 
-use consort_model::{Attachment, NoticeLevel, Signal, ToolCallId, ToolStatus, TurnOutcome, Usage};
+use consort_model::{Attachment, Image, NoticeLevel, Signal, ToolCallId, ToolStatus, TurnOutcome, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -539,7 +539,7 @@ pub(super) fn input(text: &str, attachments: &[Attachment]) -> Vec<Value> {
     }
     for attachment in attachments {
         input.push(match attachment {
-            Attachment::Image { mime_type, data } => {
+            Attachment::Image(Image { mime_type, data }) => {
                 json!({"type": "image", "url": format!("data:{mime_type};base64,{data}")})
             }
             Attachment::File { path, text } => words(&format!("The file {path} holds:\n{text}")),

@@ -1,5 +1,5 @@
 use consort_drivers::Output;
-use consort_model::{Diff, PlanEntry, PlanStatus, Signal, ToolCall, ToolKind, ToolStatus};
+use consort_model::{Diff, Image, PlanEntry, PlanStatus, Signal, ToolCall, ToolKind, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::support::{Talk, hello_of};
@@ -24,7 +24,8 @@ fn a_call_is_always_told_whole() {
     let out =
         talk.updates(json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed",
         "content": [text("a"), text("b"), {"type": "terminal", "terminalId": "term-1"},
-            {"type": "diff", "path": "/project/a", "oldText": "1", "newText": "2"}, {"type": "hologram"}],
+            {"type": "diff", "path": "/project/a", "oldText": "1", "newText": "2"}, {"type": "hologram"},
+            {"type": "content", "content": {"type": "image", "mimeType": "image/png", "data": "AA=="}}],
         "rawOutput": {"exit": 0}, "_meta": {"x": {"y": 1}}}));
     let whole = call(&out);
     assert_eq!((whole.title.as_str(), whole.status), ("Run", ToolStatus::Completed));
@@ -34,6 +35,7 @@ fn a_call_is_always_told_whole() {
         whole.diffs,
         [Diff { path: "/project/a".into(), old_text: Some("1".into()), new_text: "2".into() }]
     );
+    assert_eq!(whole.images, [Image { mime_type: "image/png".into(), data: "AA==".into() }]);
     assert_eq!(whole.raw_output, json!({"exit": 0}));
     assert_eq!(whole.meta, json!({"x": {"y": 1}, "content": [{"type": "hologram"}]}));
 }

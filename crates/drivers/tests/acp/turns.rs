@@ -1,5 +1,5 @@
 use consort_drivers::{CallId, CallResult, Frame, Output};
-use consort_model::{Attachment, Signal, ToolStatus, TurnOutcome, Usage};
+use consort_model::{Attachment, Image, Signal, ToolStatus, TurnOutcome, Usage};
 use serde_json::{Value, json};
 
 use crate::support::{Talk, hello, hello_of, launch, text, warning};
@@ -29,7 +29,7 @@ fn a_prompt_goes_out_and_its_answer_ends_the_turn() {
 #[test]
 fn attachments_take_the_form_that_the_agent_can_read() {
     let attachments = [
-        Attachment::Image { mime_type: "image/png".into(), data: "AA==".into() },
+        Attachment::Image(Image { mime_type: "image/png".into(), data: "AA==".into() }),
         Attachment::File { path: "/project/a b.rs".into(), text: "fn".into() },
     ];
     let mut talk = Talk::open();

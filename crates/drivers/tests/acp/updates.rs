@@ -1,4 +1,4 @@
-use consort_model::{NoticeLevel, PlanEntry, PlanStatus, Signal, SlashCommand, Usage};
+use consort_model::{Image, NoticeLevel, PlanEntry, PlanStatus, Signal, SlashCommand, Usage};
 use serde_json::{Value, json};
 
 use crate::support::{Talk, hello_of, text, warning};
@@ -20,10 +20,17 @@ fn every_kind_of_update_has_its_signal() {
         ),
         (json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "me"}}), vec![]),
         (
-            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "", "mimeType": "image/png"}}),
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "image", "data": "AA==", "mimeType": "image/png"}}),
+            vec![Signal::Image {
+                image: Image { mime_type: "image/png".into(), data: "AA==".into() },
+                within: None,
+            }],
+        ),
+        (
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "audio", "data": "", "mimeType": "audio/wav"}}),
             vec![Signal::Unknown {
-                label: "image in a message".into(),
-                raw: json!({"type": "image", "data": "", "mimeType": "image/png"}),
+                label: "audio in a message".into(),
+                raw: json!({"type": "audio", "data": "", "mimeType": "audio/wav"}),
             }],
         ),
         (

@@ -1,7 +1,7 @@
 //! Messages into a running turn.
 
 use consort_drivers::Output;
-use consort_model::{Attachment, Signal, TurnOutcome};
+use consort_model::{Attachment, Image, Signal, TurnOutcome};
 use serde_json::{Value, json};
 
 use crate::support::Talk;
@@ -47,7 +47,7 @@ fn a_message_is_sent_under_its_name_and_joins_when_it_is_repeated() {
     assert_eq!(repeats(&mut talk, "p").signals, []);
     assert_eq!(talk.results(json!({})).signals, [ended(TurnOutcome::Completed)]);
     assert_eq!(idle(&mut talk), Output::default());
-    let image = [Attachment::Image { mime_type: "image/png".into(), data: "AA==".into() }];
+    let image = [Attachment::Image(Image { mime_type: "image/png".into(), data: "AA==".into() })];
     talk.prompt("go");
     let out = talk.driver.steer("q", "look", &image);
     talk.note(out);

@@ -1,7 +1,7 @@
 //! Turns: how they begin and end, and what is used.
 
 use consort_drivers::Frame;
-use consort_model::{Attachment, Signal, ToolStatus, TurnOutcome, Usage};
+use consort_model::{Attachment, Image, Signal, ToolStatus, TurnOutcome, Usage};
 use serde_json::{Value, json};
 
 use crate::support::{Talk, allow, calls, last_call, stream, text, tool_result, warning, within};
@@ -20,8 +20,8 @@ fn a_prompt_is_text_or_blocks() {
     assert_eq!(talk.last_sent()["message"]["content"], "/clear");
     talk.results(json!({}));
     let attachments = [
-        Attachment::Image { mime_type: "image/png".into(), data: "AA==".into() },
-        Attachment::Image { mime_type: "image/tiff".into(), data: "AA==".into() },
+        Attachment::Image(Image { mime_type: "image/png".into(), data: "AA==".into() }),
+        Attachment::Image(Image { mime_type: "image/tiff".into(), data: "AA==".into() }),
         Attachment::File { path: "/a".into(), text: "t".into() },
     ];
     let out = talk.driver.prompt("look", &attachments);

@@ -1,5 +1,5 @@
 use consort_drivers::{Frame, Output};
-use consort_model::{Attachment, Signal, ToolStatus, TurnOutcome, Usage};
+use consort_model::{Attachment, Image, Signal, ToolStatus, TurnOutcome, Usage};
 use serde_json::json;
 
 use crate::support::{Talk, notices, text, tool, warning};
@@ -35,7 +35,7 @@ fn a_prompt_goes_out_and_its_end_ends_the_turn() {
 fn images_and_files_go_with_the_words() {
     let mut talk = Talk::open();
     let attachments = [
-        Attachment::Image { mime_type: "image/png".into(), data: "AA==".into() },
+        Attachment::Image(Image { mime_type: "image/png".into(), data: "AA==".into() }),
         Attachment::File { path: "/project/a".into(), text: "fn".into() },
     ];
     let out = talk.driver.prompt("see", &attachments);

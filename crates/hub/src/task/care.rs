@@ -179,16 +179,9 @@ mod tests {
 
     fn tool() -> Item {
         item(ItemBody::Tool(ToolCall {
-            id: ToolCallId::new("t"),
-            tool: ToolKind::Read,
-            title: "read".to_owned(),
             status: ToolStatus::Completed,
-            input: serde_json::Value::Null,
             output: "secret".to_owned(),
-            raw_output: serde_json::Value::Null,
-            diffs: vec![],
-            locations: vec![],
-            meta: serde_json::Value::Null,
+            ..ToolCall::new(ToolCallId::new("t"), ToolKind::Read, "read")
         }))
     }
 

@@ -8,7 +8,7 @@ use crate::ask::{Ask, AskBody};
 use crate::command::{Actor, CreateAgent, Refusal};
 use crate::event::{AgentEvent, Event, Stamped};
 use crate::ids::{AgentId, ProfileId, PromptId, Timestamp, ToolCallId, TurnId};
-use crate::item::{ToolCall, ToolKind, ToolStatus};
+use crate::item::{ToolCall, ToolKind};
 use crate::policy::PermissionMode;
 use crate::profile::{Availability, DriverKind, Profile, ProfileSummary, RevisionKey};
 use crate::relation::Relation;
@@ -22,18 +22,7 @@ pub fn uuid(n: u128) -> Uuid {
 }
 
 pub fn tool(kind: ToolKind, title: &str) -> ToolCall {
-    ToolCall {
-        id: ToolCallId::new("t1"),
-        tool: kind,
-        title: title.into(),
-        status: ToolStatus::Pending,
-        input: serde_json::Value::Null,
-        output: String::new(),
-        raw_output: serde_json::Value::Null,
-        diffs: vec![],
-        locations: vec![],
-        meta: serde_json::Value::Null,
-    }
+    ToolCall::new(ToolCallId::new("t1"), kind, title)
 }
 
 pub fn request(n: u128, relation: Relation) -> CreateAgent {

@@ -10,7 +10,7 @@ use crate::agent::{Lifecycle, PromptOrigin, Turn, Writing};
 use crate::ask::{Answer, AnswerOption, AskBody, GrantScope, OptionKind, Question, SettledBy};
 use crate::decide::testing::{agent, failure, id, prompt, state, tool, uuid};
 use crate::ids::ToolCallId;
-use crate::item::{Attachment, Diff, NoticeLevel, PlanStatus, ToolCall, ToolKind};
+use crate::item::{Attachment, Diff, Image, NoticeLevel, PlanStatus, ToolCall, ToolKind};
 use crate::policy::{Effect, RuleOrigin, RuleScope, Subject};
 use crate::relation::Relation;
 use crate::session::Choice;
@@ -22,6 +22,7 @@ fn whole_call() -> ToolCall {
         input: json!({"command": "ls", "n": 1.5}),
         output: "a\nb".into(),
         raw_output: json!([1, null]),
+        images: vec![Image { mime_type: "image/png".into(), data: "AA==".into() }],
         diffs: vec![Diff { path: "a".into(), old_text: Some("x".into()), new_text: "y".into() }],
         locations: vec!["a:1".into()],
         meta: json!({"k": {}}),
@@ -66,7 +67,7 @@ fn bodies() -> Vec<ItemBody> {
         SettledBy::Cancelled,
         SettledBy::AgentEnded,
     ];
-    let image = Attachment::Image { mime_type: "image/png".into(), data: "AA==".into() };
+    let image = Attachment::Image(Image { mime_type: "image/png".into(), data: "AA==".into() });
     let file = Attachment::File { path: "/a".into(), text: "t".into() };
     let mut bodies = vec![
         ItemBody::User {
@@ -79,6 +80,7 @@ fn bodies() -> Vec<ItemBody> {
         ItemBody::Thinking { text: "hm".into() },
         ItemBody::Tool(whole_call()),
         ItemBody::Tool(tool(ToolKind::Other, "bare")),
+        ItemBody::Image(Image { mime_type: "image/png".into(), data: "AA==".into() }),
         ItemBody::Plan { entries: vec![PlanEntry { text: "a".into(), status: PlanStatus::InProgress }] },
         ItemBody::Notice { level: NoticeLevel::Warning, text: "mind".into() },
         ItemBody::Unknown { label: "x".into(), raw: json!({"kind": "text", "event": 1}) },

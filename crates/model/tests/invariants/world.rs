@@ -471,16 +471,5 @@ fn an_approval() -> AskBody {
 }
 
 fn a_call() -> ToolCall {
-    ToolCall {
-        id: ToolCallId::new("t"),
-        tool: ToolKind::Execute,
-        title: "ls".into(),
-        status: ToolStatus::Pending,
-        input: serde_json::Value::Null,
-        output: String::new(),
-        raw_output: serde_json::Value::Null,
-        diffs: vec![],
-        locations: vec![],
-        meta: serde_json::Value::Null,
-    }
+    ToolCall::new(ToolCallId::new("t"), ToolKind::Execute, "ls")
 }

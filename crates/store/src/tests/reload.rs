@@ -31,16 +31,10 @@ fn signal() -> impl Strategy<Value = Signal> {
     let tool = (0..4_u8, any::<bool>(), "[a-zé]{0,4}").prop_map(|(id, over, output)| {
         let status = if over { ToolStatus::Completed } else { ToolStatus::Running };
         let call = ToolCall {
-            id: ToolCallId::new(format!("call-{id}")),
-            tool: ToolKind::Execute,
-            title: "ls".into(),
             status,
             input: serde_json::json!({ "n": id }),
             output,
-            raw_output: Default::default(),
-            diffs: vec![],
-            locations: vec![],
-            meta: Default::default(),
+            ..ToolCall::new(ToolCallId::new(format!("call-{id}")), ToolKind::Execute, "ls")
         };
         Signal::Tool { call, within: None }
     });

@@ -71,6 +71,7 @@ pub struct Tool {
     pub output: Option<String>,
     pub locations: Vec<(String, Option<u64>)>,
     pub diff: Option<Diff>,
+    pub image: Option<String>,
     pub input: Option<Value>,
     pub delay: u64,
     pub fail: bool,
@@ -193,12 +194,13 @@ fn step(mut words: Words<'_>) -> Result<Step, StepError> {
         "late" => Step::Late(words.rest()),
         "tool" => {
             let kind = words.word("a kind")?;
-            words.options(&["output", "location", "diff", "input", "delay"], &["fail"])?;
+            words.options(&["output", "location", "diff", "image", "input", "delay"], &["fail"])?;
             Step::Tool(Tool {
                 kind,
                 output: words.option("output"),
                 locations: words.all("location").into_iter().map(location).collect(),
                 diff: words.diff()?,
+                image: words.option("image"),
                 input: words.json("input")?,
                 delay: words.number("delay")?.unwrap_or(0),
                 fail: words.flag("fail"),

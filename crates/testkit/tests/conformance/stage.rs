@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use consort_daemon::protocol::{Call, NewProfile, NewPrompt, Sent};
 use consort_model::{
-    Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, Attachment, DriverKind, GrantScope, Item, ItemBody,
-    NoticeLevel, PermissionMode, ProfileSummary, PromptId, SandboxMode, SettledBy, Settlement, Status,
-    ToolCall, TurnOutcome,
+    Agent, AgentId, Answer, ApprovalPolicy, Ask, AskBody, Attachment, DriverKind, GrantScope, Image, Item,
+    ItemBody, NoticeLevel, PermissionMode, ProfileSummary, PromptId, SandboxMode, SettledBy, Settlement,
+    Status, ToolCall, TurnOutcome,
 };
 use consort_testkit::clis::Cli;
 use consort_testkit::harness::{Client, Home};
@@ -169,7 +169,7 @@ impl Stage {
     pub fn turn_with_image(&self, text: &str, image: &str) -> Turn {
         let from = self.now().cursor.items;
         let attachments =
-            vec![Attachment::Image { mime_type: "image/png".to_owned(), data: image.to_owned() }];
+            vec![Attachment::Image(Image { mime_type: "image/png".to_owned(), data: image.to_owned() })];
         let prompt = NewPrompt { id: PromptId::new(Uuid::now_v7()), text: text.to_owned(), attachments };
         let call = Call::Send { agent: self.agent.to_string(), prompt };
         let sent: Sent = self.client.call(&call);

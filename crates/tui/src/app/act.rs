@@ -238,7 +238,7 @@ impl App {
     pub fn scroll(&mut self, agent: AgentId, lines: isize) {
         let width = self.hits.pane_width(agent);
         let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
-        let look = Look { theme: &self.theme, width, name_of: &names };
+        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures };
         if let Some(transcript) = self.transcripts.get_mut(&agent) {
             transcript.scroll(&look, lines);
         }
@@ -253,7 +253,7 @@ impl App {
         };
         let width = self.hits.pane_width(agent);
         let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
-        let look = Look { theme: &self.theme, width, name_of: &names };
+        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures };
         let Some(transcript) = self.transcripts.get_mut(&agent) else { return };
         let mut copied = None;
         match action {
@@ -464,8 +464,14 @@ impl App {
                 self.set_theme(theme);
                 self.remember();
             }
-            Command::Quiet(quiet) => {
-                self.memory.quiet = quiet;
+            Command::Notices(notices) => {
+                self.memory.notices = notices;
+                self.remember();
+                self.redraw();
+            }
+            Command::Pictures(shown) => {
+                self.memory.pictures_hidden = !shown;
+                self.choose_means();
                 self.remember();
             }
             Command::Workspace(at) => {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{App, Focus, Reply};
 use crate::desk::Layout;
 use crate::keys::{Action, TABLE};
+use crate::memory::Notices;
 use crate::overlay::{Choice, Command, Field, Overlay, Picker, Purpose};
 use crate::text::clean;
 use crate::tree::{self, Row};
@@ -361,9 +362,13 @@ impl App {
         ] {
             choices.push(Choice::new(format!("theme: {label}"), Command::Theme(theme)));
         }
-        let quiet = self.memory.quiet;
-        let label = if quiet { "notifications: on" } else { "notifications: off" };
-        choices.push(Choice::new(label, Command::Quiet(!quiet)));
+        for notices in Notices::ALL.into_iter().filter(|notices| *notices != self.memory.notices) {
+            choices
+                .push(Choice::new(format!("notifications: {}", notices.words()), Command::Notices(notices)));
+        }
+        let hidden = self.memory.pictures_hidden;
+        let label = if hidden { "pictures: show" } else { "pictures: hide" };
+        choices.push(Choice::new(label, Command::Pictures(hidden)));
         choices.push(Choice::new("edit config.toml in $EDITOR", Command::EditConfig));
         self.open(Overlay::Picker(Picker::new("Commands", choices)));
     }

@@ -409,21 +409,13 @@ fn suggested_pattern(tool: &ToolCall, cwd: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use consort_model::{ToolCallId, ToolStatus};
+    use consort_model::ToolCallId;
 
     #[test]
     fn suggested_patterns_cover_what_is_asked_and_little_more() {
         let tool = |kind: ToolKind, title: &str, place: Option<&str>| ToolCall {
-            id: ToolCallId::new("c"),
-            tool: kind,
-            title: title.into(),
-            status: ToolStatus::Pending,
-            input: Value::Null,
-            output: String::new(),
-            raw_output: Value::Null,
-            diffs: vec![],
             locations: place.iter().map(|place| (*place).to_owned()).collect(),
-            meta: Value::Null,
+            ..ToolCall::new(ToolCallId::new("c"), kind, title)
         };
         let cases = [
             (tool(ToolKind::Execute, "git push origin main", None), "git push *"),

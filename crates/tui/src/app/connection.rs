@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::prompt::Delivery;
 use super::{App, Effect};
+use crate::memory::Notices;
 use crate::overlay::Overlay;
 use crate::text::clean;
 use crate::transcript::{PAGE, Wanted};
@@ -233,7 +234,7 @@ impl App {
     /// What a person who looks elsewhere should hear of this event: that an agent needs them, or is done.
     fn noticed(&self, stamped: &Stamped) -> Option<String> {
         let Event::Agent { agent: id, change } = &stamped.event else { return None };
-        let agent = self.state.agents.get(id).filter(|_| !self.memory.quiet)?;
+        let agent = self.state.agents.get(id).filter(|_| self.memory.notices != Notices::Off)?;
         if self.terminal_focused && self.arranged().agents().any(|shown| shown == *id) {
             return None;
         }

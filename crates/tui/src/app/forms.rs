@@ -216,11 +216,12 @@ impl App {
                 let at = names.iter().position(|name| *name == self.memory.theme.as_deref()).unwrap_or(0);
                 self.carry_out(Command::Theme(names[(at + 1) % names.len()]));
             }
-            1 => self.carry_out(Command::Quiet(!self.memory.quiet)),
-            _ => {
+            1 => self.carry_out(Command::Notices(self.memory.notices.next())),
+            2 => {
                 self.memory.sidebar_hidden = !self.memory.sidebar_hidden;
                 self.remember();
             }
+            _ => self.carry_out(Command::Pictures(self.memory.pictures_hidden)),
         }
     }
 }

@@ -42,6 +42,7 @@ fn keys_are_known_in_every_form_that_terminals_send() {
         (b"\x1b[O", Input::Focus(false)),
         (b"\x1b]11;rgb:ffff/ffff/eeee\x1b\\", Input::Background { light: true }),
         (b"\x1b]11;rgb:1e/1e/2e\x07", Input::Background { light: false }),
+        (b"\x1bP>|kitty(0.42.1)\x1b\\", Input::Terminal { name: "kitty(0.42.1)".into() }),
     ];
     for (bytes, wanted) in cases {
         assert_eq!(decode(bytes), std::slice::from_ref(wanted), "{:?}", String::from_utf8_lossy(bytes));
@@ -51,7 +52,7 @@ fn keys_are_known_in_every_form_that_terminals_send() {
 #[test]
 fn answers_and_unknown_sequences_type_nothing() {
     let cases: &[&[u8]] =
-        &[b"\x1b[?1;2c", b"\x1b[?0u", b"\x1bP>|tmux\x1b\\", b"\x1b[12;40R", b"\x1b[99;99z", b"\x1b[97;1:3u"];
+        &[b"\x1b[?1;2c", b"\x1b[?0u", b"\x1bP1$r0m\x1b\\", b"\x1b[12;40R", b"\x1b[99;99z", b"\x1b[97;1:3u"];
     for bytes in cases {
         assert_eq!(decode(bytes), [], "{:?}", String::from_utf8_lossy(bytes));
     }

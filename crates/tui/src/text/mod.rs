@@ -11,6 +11,7 @@ pub mod diff;
 pub mod fuzzy;
 pub mod highlight;
 pub mod markdown;
+pub mod picture;
 pub mod theme;
 pub mod width;
 pub mod wrap;

@@ -1,12 +1,14 @@
 //! How an item of a conversation looks: folded to what one wants to know, or with everything it holds.
 
+use consort_model::image::size;
 use consort_model::{
-    AgentId, Answer, AskBody, Attachment, Diff, GrantScope, Item, ItemBody, NoticeLevel, PlanEntry,
+    AgentId, Answer, AskBody, Attachment, Diff, GrantScope, Image, Item, ItemBody, NoticeLevel, PlanEntry,
     PlanStatus, PromptOrigin, SettledBy, Settlement, ToolCall, ToolKind, ToolStatus,
 };
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use crate::pictures::Pictures;
 use crate::text::theme::Theme;
 use crate::text::wrap::{self, Prefix};
 use crate::text::{clean, diff, markdown, width};
@@ -28,6 +30,8 @@ pub struct Look<'a> {
     pub width: u16,
     /// The names of agents.
     pub name_of: &'a dyn Fn(AgentId) -> String,
+    /// Images that are drawn.
+    pub pictures: &'a Pictures,
 }
 
 /// Whether a line is left free between two items.
@@ -36,6 +40,16 @@ pub fn has_gap(before: &Item, this: &Item) -> bool {
         matches!(item.body, ItemBody::Tool(_) | ItemBody::Ask { .. } | ItemBody::Thinking { .. })
     };
     !(is_work(before) && is_work(this))
+}
+
+/// Whether there is an image in it.
+pub fn has_image(item: &Item) -> bool {
+    match &item.body {
+        ItemBody::Image(_) => true,
+        ItemBody::Tool(call) => !call.images.is_empty(),
+        ItemBody::User { attachments, .. } => attachments.iter().any(|it| matches!(it, Attachment::Image(_))),
+        _ => false,
+    }
 }
 
 /// The lines of an item.
@@ -62,10 +76,13 @@ pub fn lines(item: &Item, open: bool, look: &Look<'_>) -> Vec<Line<'static>> {
 fn body(body: &ItemBody, done: bool, open: bool, columns: usize, look: &Look<'_>) -> Vec<Line<'static>> {
     let theme = look.theme;
     match body {
-        ItemBody::User { origin, text, attachments, .. } => user(*origin, text, attachments, columns, look),
+        ItemBody::User { origin, text, attachments, .. } => {
+            user(*origin, text, attachments, open, columns, look)
+        }
+        ItemBody::Image(image) => picture(image, open, columns, &Prefix::same(vec![]), look),
         ItemBody::Text { text } => markdown::render(text, columns, theme),
         ItemBody::Thinking { text } => thinking(text, done, open, columns, theme),
-        ItemBody::Tool(call) => tool(call, open, columns, theme),
+        ItemBody::Tool(call) => tool(call, open, columns, look),
         ItemBody::Plan { entries } => plan(entries, columns, theme),
         ItemBody::Ask { title, body, settlement, .. } => {
             ask(title, body, settlement.as_ref(), open, columns, look)
@@ -110,6 +127,7 @@ fn user(
     origin: PromptOrigin,
     text: &str,
     attachments: &[Attachment],
+    open: bool,
     columns: usize,
     look: &Look<'_>,
 ) -> Vec<Line<'static>> {
@@ -122,24 +140,31 @@ fn user(
     }
     lines.extend(prose(text, theme.person, columns, &prefix));
     for attachment in attachments {
-        let words = match attachment {
-            Attachment::Image { mime_type, data } => {
-                format!("[image {} {}]", mime_type.trim_start_matches("image/"), size(data.len() * 3 / 4))
+        lines.extend(match attachment {
+            Attachment::Image(image) => picture(image, open, columns, &prefix, look),
+            Attachment::File { path, text } => {
+                prose(&format!("[file {path} {}]", size(text.len())), theme.dim, columns, &prefix)
             }
-            Attachment::File { path, text } => format!("[file {path} {}]", size(text.len())),
-        };
-        lines.extend(prose(&words, theme.dim, columns, &prefix));
+        });
     }
     lines
 }
 
-/// A number of bytes for people.
-pub fn size(bytes: usize) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..1_048_576 => format!("{} kB", bytes.div_ceil(1024)),
-        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+/// An image: what it is, and what is to be seen where the terminal can show it.
+fn picture(
+    image: &Image,
+    open: bool,
+    columns: usize,
+    prefix: &Prefix,
+    look: &Look<'_>,
+) -> Vec<Line<'static>> {
+    let mut lines = prose(&format!("[{}]", image.words()), look.theme.dim, columns, prefix);
+    let room = columns.saturating_sub(width::of_spans(&prefix.rest));
+    for mut line in look.pictures.lines(image, room, open).unwrap_or_default() {
+        line.spans.splice(0..0, prefix.rest.iter().cloned());
+        lines.push(line);
     }
+    lines
 }
 
 fn thinking(text: &str, done: bool, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -171,7 +196,8 @@ pub fn tool_mark(status: ToolStatus, theme: &Theme) -> (&'static str, Style) {
     }
 }
 
-fn tool(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn tool(call: &ToolCall, open: bool, columns: usize, look: &Look<'_>) -> Vec<Line<'static>> {
+    let theme = look.theme;
     let (mark, style) = tool_mark(call.status, theme);
     let word = call.tool.verb();
     let head = vec![Span::styled(format!("{mark} "), style), Span::styled(format!("{word} "), theme.dim)];
@@ -186,6 +212,8 @@ fn tool(call: &ToolCall, open: bool, columns: usize, theme: &Theme) -> Vec<Line<
         lines = vec![Line::from(spans)];
     }
     lines.extend(diffs(&call.diffs, open, columns, theme));
+    let beside = Prefix::same(vec![Span::styled("  │ ", theme.border)]);
+    lines.extend(call.images.iter().flat_map(|image| picture(image, open, columns, &beside, look)));
     if open && !call.input.is_null() && call.diffs.is_empty() {
         lines.extend(output(&pretty(&call.input), columns, theme.dim, theme));
     }
@@ -378,6 +406,7 @@ pub fn plain_text(item: &Item) -> String {
             entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join("\n")
         }
         ItemBody::Ask { title, .. } => title.clone(),
+        ItemBody::Image(image) => image.words(),
         ItemBody::Unknown { label, raw } => format!("{label} {raw}"),
     }
 }

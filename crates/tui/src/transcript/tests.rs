@@ -2,12 +2,18 @@ use consort_model::{AgentId, ItemIndex};
 use proptest::prelude::*;
 
 use super::*;
+use crate::pictures::Pictures;
 use crate::testing::{item, said};
 use crate::text::theme::Theme;
 
 fn with_look<R>(width: u16, work: impl FnOnce(&Look<'_>) -> R) -> R {
     let theme = Theme::dark();
-    work(&Look { theme: &theme, width, name_of: &|_: AgentId| "someone".to_owned() })
+    work(&Look {
+        theme: &theme,
+        width,
+        name_of: &|_: AgentId| "someone".to_owned(),
+        pictures: &Pictures::default(),
+    })
 }
 
 fn seen(transcript: &mut Transcript, width: u16, height: usize) -> Vec<String> {
@@ -133,16 +139,9 @@ fn after_a_lost_connection_the_end_is_loaded_anew_and_the_place_stays() {
 fn folded_tool_calls_unfold_to_everything() {
     use consort_model::{ToolCall, ToolCallId, ToolKind, ToolStatus};
     let call = ToolCall {
-        id: ToolCallId::new("c"),
-        tool: ToolKind::Execute,
-        title: "make".into(),
         status: ToolStatus::Completed,
-        input: serde_json::Value::Null,
         output: (0..50).map(|line| format!("line {line}\n")).collect(),
-        raw_output: serde_json::Value::Null,
-        diffs: vec![],
-        locations: vec![],
-        meta: serde_json::Value::Null,
+        ..ToolCall::new(ToolCallId::new("c"), ToolKind::Execute, "make")
     };
     let mut transcript = Transcript::default();
     transcript.wants();

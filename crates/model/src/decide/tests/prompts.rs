@@ -6,7 +6,7 @@ use crate::decide::testing::*;
 use crate::decide::*;
 use crate::event::AgentEvent;
 use crate::ids::{PromptId, Timestamp, TurnId};
-use crate::item::Attachment;
+use crate::item::{Attachment, Image};
 
 fn waiting(team: &Team, id: AgentId) -> Vec<u128> {
     team.agent(id).queue.iter().map(|prompt| prompt.id.uuid().as_u128()).collect()
@@ -111,7 +111,7 @@ fn prompts_are_refused_where_nobody_could_take_them() {
 fn an_attachment_alone_is_a_prompt() {
     let mut team = Team::new();
     let subject = team.primary(1);
-    let image = Attachment::Image { mime_type: "image/png".into(), data: "AAAA".into() };
+    let image = Attachment::Image(Image { mime_type: "image/png".into(), data: "AAAA".into() });
     let picture = Prompt { attachments: vec![image], ..prompt(10, "") };
     team.send(subject, &picture).unwrap();
     assert!(edit_queued(&team.state, subject, picture.id, Some("")).is_ok());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use consort_model::Attachment;
 use serde_json::{Value, json};
 
 use super::super::desk::{Answer, OnCancel};
@@ -55,6 +56,9 @@ impl Turn<'_> {
         let mut content = Vec::new();
         if let Some(diff) = &tool.diff {
             content.push(self.diff(diff));
+        }
+        if let Some(path) = &tool.image {
+            content.push(json!({"type": "content", "content": self.image(path)}));
         }
         let output =
             tool.output.clone().unwrap_or_else(|| if tool.fail { "failed".into() } else { "done".into() });
@@ -302,6 +306,17 @@ impl Turn<'_> {
             location["line"] = json!(line);
         }
         location
+    }
+
+    /// A file as the protocol has images. One that cannot be read is empty, which no client can show.
+    fn image(&self, path: &str) -> Value {
+        let bytes = std::fs::read(self.session.cwd.join(path)).unwrap_or_default();
+        match Attachment::image(&bytes) {
+            Some(Attachment::Image(image)) => {
+                json!({"type": "image", "mimeType": image.mime_type, "data": image.data})
+            }
+            _ => json!({"type": "image", "mimeType": "image/png", "data": ""}),
+        }
     }
 
     fn diff(&self, diff: &Diff) -> Value {

@@ -121,10 +121,15 @@ fn rows(app: &App, settings: &Settings, columns: usize) -> Vec<Vec<Line<'static>
             ),
             pair(
                 "notifications",
-                if app.memory.quiet { "off" } else { "on" }.to_owned(),
+                app.memory.notices.words().to_owned(),
                 "when an agent needs you or is done, and you look elsewhere",
             ),
             pair("list of agents", if app.memory.sidebar_hidden { "hidden" } else { "shown" }.to_owned(), ""),
+            pair(
+                "pictures",
+                if app.memory.pictures_hidden { "hidden" } else { "shown" }.to_owned(),
+                "images in a conversation, where the terminal has colours",
+            ),
         ],
         Part::Keys => TABLE
             .iter()
