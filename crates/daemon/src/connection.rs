@@ -313,6 +313,7 @@ impl Client {
             Call::RemoveProfile { profile, force } => done(hub.remove_profile(&profile, force).await),
             Call::SetDefaultProfile { profile } => done(hub.set_default_profile(&profile).await),
             Call::SetLimits { limits } => value(&hub.set_limits(&limits).await.map_err(error_body)?),
+            Call::SetKeys { action, keys } => done(hub.set_keys(&action, keys.as_deref()).await),
             Call::Status {} => value(&self.status()),
             Call::Stop { force, keep_agents } => {
                 hub.shut_down(keep_agents, force).await.map_err(error_body)?;

@@ -56,6 +56,7 @@ pub fn is_a_persons(call: &Call) -> bool {
         | Call::SetDefaultProfile { .. }
         | Call::ImportProfiles { .. }
         | Call::SetLimits { .. }
+        | Call::SetKeys { .. }
         | Call::Stop { .. } => true,
     }
 }

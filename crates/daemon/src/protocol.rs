@@ -355,6 +355,15 @@ pub enum Call {
         /// What is to be different.
         limits: BTreeMap<String, u64>,
     },
+    /// Sets the keys of an action of the terminal UI, in `config.toml`. Answer: [`Done`].
+    #[serde(rename = "keys.set")]
+    SetKeys {
+        /// The action's name.
+        action: String,
+        /// Its keys by their names; none: those that it has by itself.
+        #[serde(default)]
+        keys: Option<Vec<String>>,
+    },
     /// How the daemon is. Answer: [`DaemonStatus`].
     #[serde(rename = "daemon.status")]
     Status {},

@@ -509,6 +509,13 @@ impl Hub {
         Ok(self.with(|state| state.limits))
     }
 
+    /// Sets the keys of an action of the screen, in `config.toml`; none: as they are without it.
+    pub async fn set_keys(&self, action: &str, keys: Option<&[String]>) -> Result<(), HubError> {
+        self.shared.profiles.set_keys(action, keys)?;
+        // Whatever else was changed in the file by now has been read with it.
+        self.publish_profiles().await
+    }
+
     /// Ends the hub: leaves every process to the next daemon, or ends them all first.
     pub async fn shut_down(&self, keep_agents: bool, force: bool) -> Result<(), HubError> {
         let busy = |status: Status| matches!(status, Status::Working | Status::NeedsInput | Status::Stalled);

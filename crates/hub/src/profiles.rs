@@ -188,6 +188,21 @@ impl Profiles {
         })
     }
 
+    /// Sets the keys of an action of the screen. Which actions and keys there are, the screen knows.
+    pub fn set_keys(&self, action: &str, keys: Option<&[String]>) -> Result<(), HubError> {
+        let is_name = |text: &str| {
+            (1..=64).contains(&text.len())
+                && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+        };
+        let is_key = |key: &String| key.len() <= 32 && !key.chars().any(char::is_control);
+        let fine = is_name(action) && keys.is_none_or(|keys| keys.len() <= 16 && keys.iter().all(is_key));
+        if !fine {
+            let reason = format!("`{}` with these keys cannot be kept in [keys]", action.escape_debug());
+            return Err(Refusal::Invalid { reason }.into());
+        }
+        self.edit(|file| Ok(file.set_keys(action, keys)?))
+    }
+
     fn edit<T>(&self, change: impl FnOnce(&mut ConfigFile) -> Result<T, HubError>) -> Result<T, HubError> {
         let mut held = self.lock();
         // A broken file is never written over, so the newest one must be read first.

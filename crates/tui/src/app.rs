@@ -98,6 +98,8 @@ pub enum Effect {
     Branch(PathBuf),
     /// Start the daemon.
     StartDaemon,
+    /// Read the keys from the settings' file.
+    ReadKeys,
     /// Keep what is to be remembered.
     Save,
     /// Play the demo in this terminal, and come back.

@@ -73,16 +73,25 @@ impl Keys {
         self.labels.get(&action).map_or("", String::as_str)
     }
 
-    /// All keys of an action, as they are shown to people.
+    /// What has a key in this very context.
+    pub fn owner(&self, context: Context, key: Key) -> Option<&'static Binding> {
+        let action = self.actions.get(&(context, key))?;
+        TABLE.iter().find(|binding| binding.context == context && binding.action == *action)
+    }
+
+    /// All keys of an action, the shortest first.
+    pub fn of(&self, binding: &Binding) -> Vec<Key> {
+        let of_it = |((context, key), action): (&(Context, Key), &Action)| {
+            (*context == binding.context && *action == binding.action).then_some(*key)
+        };
+        let mut keys: Vec<Key> = self.actions.iter().filter_map(of_it).collect();
+        keys.sort_by_cached_key(|key| (shown(*key).len(), shown(*key)));
+        keys
+    }
+
+    /// The same, as they are shown to people.
     pub fn all_labels(&self, binding: &Binding) -> String {
-        let mut labels: Vec<String> = self
-            .actions
-            .iter()
-            .filter(|((context, _), action)| *context == binding.context && **action == binding.action)
-            .map(|((_, key), _)| shown(*key))
-            .collect();
-        labels.sort_by_key(|label| (label.len(), label.clone()));
-        labels.join(", ")
+        self.of(binding).into_iter().map(shown).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -8,6 +8,7 @@ pub mod form;
 pub mod inbox;
 pub mod pager;
 pub mod picker;
+pub mod press;
 pub mod settings;
 
 use consort_daemon::protocol::WorktreeView;
@@ -22,6 +23,7 @@ pub use form::Form;
 pub use inbox::Inbox;
 pub use pager::Pager;
 pub use picker::{Awaited, Choice, Picker};
+pub use press::Press;
 pub use settings::Settings;
 
 /// What lies over everything else.
@@ -38,13 +40,15 @@ pub enum Overlay {
     Inbox(Inbox),
     /// The settings.
     Settings(Settings),
+    /// The question for a key.
+    Press(Press),
 }
 
 impl Overlay {
     /// What has the keyboard while it is on top.
     pub fn context(&self) -> Context {
         match self {
-            Self::Picker(_) | Self::Field(_) | Self::Form(_) => Context::List,
+            Self::Picker(_) | Self::Field(_) | Self::Form(_) | Self::Press(_) => Context::List,
             Self::Pager(_) => Context::Pager,
             Self::Inbox(_) => Context::Ask,
             Self::Settings(_) => Context::Settings,

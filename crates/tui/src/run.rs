@@ -24,6 +24,7 @@ use crate::outside;
 use crate::pace::{Cause, Pace};
 use crate::paint::Canvas;
 use crate::pictures;
+use crate::settings_file;
 use crate::terminal::Terminal;
 use crate::text::picture::Picture;
 use crate::view;
@@ -370,6 +371,7 @@ impl Loop {
                 Effect::Call(call, reply) => self.link.call(*call, reply),
                 Effect::Quit => self.leaving = true,
                 Effect::Save => self.save(),
+                Effect::ReadKeys => self.app.set_keys(&settings_file::read(&self.home.config())),
                 Effect::Redraw => self.begin_anew(),
                 Effect::Suspend => {
                     terminal.lend(suspend)?;
@@ -384,7 +386,7 @@ impl Loop {
                     self.begin_anew();
                     self.app.tick(Instant::now(), wall());
                     if editing == Editing::Config {
-                        self.app.set_keys(&crate::settings_file::read(&self.home.config()));
+                        self.app.set_keys(&settings_file::read(&self.home.config()));
                     }
                     self.app.edited(editing, outcome);
                 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use consort_daemon::protocol::{Call, DaemonStatus, NewProfile, codes};
+use consort_daemon::protocol::{Call, DaemonStatus, Done, NewProfile, codes};
 use consort_model::{Availability, Limits, ProfileSummary, TurnOutcome};
 use consort_testkit::harness::Home;
 
@@ -162,6 +162,26 @@ fn limits_are_set_at_once_and_survive_the_daemon() {
     home.restart();
     let state = home.client().call::<consort_daemon::protocol::Snapshot>(&Call::Subscribe {}).state;
     assert_eq!(state.limits, limits);
+}
+
+#[test]
+fn keys_are_kept_in_the_file_and_nothing_else_can_be() {
+    let home = Home::started();
+    let client = home.client();
+    let set = |action: &str, keys: &[&str]| Call::SetKeys {
+        action: action.to_owned(),
+        keys: Some(keys.iter().map(|key| (*key).to_owned()).collect()),
+    };
+    client.call::<Done>(&set("palette", &["ctrl-k"]));
+    let file = home.paths().config();
+    assert!(std::fs::read_to_string(&file).unwrap().contains("[keys]\npalette = \"ctrl-k\"\n"));
+    for (action, key) in
+        [("a = 1\n[profiles]", "b"), ("", "b"), ("palette", "\u{1b}[A"), ("palette", &"k".repeat(40))]
+    {
+        assert_eq!(client.refused(&set(action, &[key])).code, codes::REFUSED);
+    }
+    client.call::<Done>(&Call::SetKeys { action: "palette".to_owned(), keys: None });
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("palette"));
 }
 
 fn new_profile(name: &str) -> NewProfile {

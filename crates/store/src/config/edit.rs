@@ -139,23 +139,45 @@ pub(super) fn set_limits(
     document: &mut DocumentMut,
     limits: &Limits,
 ) -> Result<(), ConfigError> {
-    const KEY: &str = "limits";
     for (name, _) in consort_model::limits::NAMED {
         let Some(value) = limits.get(name).filter(|value| config.limits.get(name) != Some(*value)) else {
             continue;
         };
-        let table = document.entry(KEY).or_insert_with(|| {
-            let mut table = Table::new();
-            table.decor_mut().set_prefix("\n");
-            Item::Table(table)
-        });
-        let table = table
-            .as_table_like_mut()
-            .ok_or_else(|| ConfigError::NotATable { path: path.to_owned(), key: KEY.to_owned() })?;
         // A number past what the file can hold was refused before.
-        set(table, name, Value::from(i64::try_from(value).unwrap_or(i64::MAX)));
+        set(table(path, document, "limits")?, name, Value::from(i64::try_from(value).unwrap_or(i64::MAX)));
     }
     Ok(())
+}
+
+/// Sets the keys of an action of the screen; none: what the file says of it is taken away.
+pub(super) fn set_keys(
+    path: &Path,
+    document: &mut DocumentMut,
+    action: &str,
+    keys: Option<&[String]>,
+) -> Result<(), ConfigError> {
+    let table = table(path, document, "keys")?;
+    match keys {
+        Some([key]) => set(table, action, Value::from(key.as_str())),
+        Some(keys) => set(table, action, Value::from(keys.iter().collect::<Array>())),
+        None => drop(table.remove(action)),
+    }
+    Ok(())
+}
+
+/// The table of this name, which is made if there is none.
+fn table<'a>(
+    path: &Path,
+    document: &'a mut DocumentMut,
+    name: &str,
+) -> Result<&'a mut dyn TableLike, ConfigError> {
+    let item = document.entry(name).or_insert_with(|| {
+        let mut table = Table::new();
+        table.decor_mut().set_prefix("\n");
+        Item::Table(table)
+    });
+    item.as_table_like_mut()
+        .ok_or_else(|| ConfigError::NotATable { path: path.to_owned(), key: name.to_owned() })
 }
 
 /// Takes the comments at the top of a file of tables alone from the first table, so that a key below them can have

@@ -172,6 +172,11 @@ impl ConfigFile {
         self.edit(|path, config, document| edit::set_limits(path, config, document, limits))
     }
 
+    /// Sets the keys of an action of the screen; none: as they are without the file.
+    pub fn set_keys(&mut self, action: &str, keys: Option<&[String]>) -> Result<(), ConfigError> {
+        self.edit(|path, _, document| edit::set_keys(path, document, action, keys))
+    }
+
     /// Adds profiles from elsewhere, but for those that run like one that is there.
     pub fn import(&mut self, found: &Found) -> Result<Imported, ConfigError> {
         self.edit(|path, config, document| edit::import(path, config, document, found))

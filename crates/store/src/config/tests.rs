@@ -224,6 +224,18 @@ fn limits_are_written_where_they_differ_and_nothing_else_changes() {
 }
 
 #[test]
+fn keys_are_set_and_taken_away_and_nothing_else_changes() {
+    let (_dir, mut file) = kept();
+    let with = |keys: &str| KEPT.replace("# the end\n", &format!("\n[keys]\n{keys}# the end\n"));
+    file.set_keys("palette", Some(&["ctrl-k".to_owned()])).unwrap();
+    file.set_keys("quit", Some(&["ctrl-q".to_owned(), "f10".to_owned()])).unwrap();
+    assert_eq!(text(&file), with("palette = \"ctrl-k\"\nquit = [\"ctrl-q\", \"f10\"]\n"));
+    file.set_keys("palette", None).unwrap();
+    file.set_keys("help", None).unwrap();
+    assert_eq!(text(&file), with("quit = [\"ctrl-q\", \"f10\"]\n"));
+}
+
+#[test]
 fn edits_by_others_are_noticed_and_taken_up() {
     let (_dir, mut file) = kept();
     assert!(!file.changed());

@@ -313,6 +313,7 @@ impl App {
         let action = self.keys.action(Context::List, key);
         let editing = self.keys.action(Context::Composer, key);
         match self.overlays.last_mut() {
+            Some(Overlay::Press(_)) => self.pressed(key),
             Some(Overlay::Picker(picker)) => match (action, editing, key.writes()) {
                 (Some(Action::ListUp), ..) => picker.step(-1),
                 (Some(Action::ListDown), ..) => picker.step(1),

@@ -69,6 +69,8 @@ pub enum Reply {
     Described(AgentId),
     /// The new value of a limit; what was typed, to be corrected.
     Limit(&'static str, String),
+    /// Other keys; they are in the settings' file.
+    Keys,
     /// The sessions that the program of a profile keeps.
     Sessions(ProfileId),
     /// The worktrees.
@@ -375,6 +377,7 @@ impl App {
                 self.form_refused(error.message);
             }
             (Reply::Limit(..), Ok(_)) => self.say("saved"),
+            (Reply::Keys, Ok(_)) => self.effect(Effect::ReadKeys),
             (Reply::Limit(name, typed), Err(error)) => self.limit_refused(name, &typed, error.message),
             (Reply::Sessions(profile), answer) => {
                 let told = answer.map_err(|error| error.message).and_then(|text| read(&text));

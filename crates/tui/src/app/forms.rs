@@ -8,11 +8,11 @@ use consort_model::{Answer, ApprovalPolicy, DriverKind, PermissionMode, ProfileS
 use consort_model::limits::NAMED;
 
 use super::{App, Reply};
-use crate::input::Key;
-use crate::keys::{Action, Context};
+use crate::input::{Code, Key};
+use crate::keys::{Action, Context, TABLE};
 use crate::overlay::form::{Entry, Form, Subject};
 use crate::overlay::settings::Part;
-use crate::overlay::{Choice, Command, Field, Overlay, Picker, Purpose};
+use crate::overlay::{Choice, Command, Field, Overlay, Picker, Press, Purpose};
 use crate::text::clean;
 use crate::text::theme::Theme;
 
@@ -149,7 +149,7 @@ impl App {
                         self.open(Overlay::Field(limit_field(name, &now.to_string())));
                     }
                 }
-                Part::Keys if action == Action::SettingEdit => self.carry_out(Command::EditConfig),
+                Part::Keys => self.act_on_keys(action, row),
                 _ => {}
             },
         }
@@ -206,6 +206,36 @@ impl App {
             }
             _ => {}
         }
+    }
+
+    fn act_on_keys(&mut self, action: Action, row: usize) {
+        let Some(binding) = TABLE.get(row) else { return };
+        match action {
+            Action::SettingEdit | Action::SettingAdd => {
+                let adds = action == Action::SettingAdd;
+                self.open(Overlay::Press(Press { binding, adds, problem: None }));
+            }
+            Action::SettingRemove => {
+                self.call(Call::SetKeys { action: binding.name.to_owned(), keys: None }, Reply::Keys);
+            }
+            _ => {}
+        }
+    }
+
+    /// A key was pressed in answer to the question for one.
+    pub(super) fn pressed(&mut self, key: Key) {
+        let Some(Overlay::Press(press)) = self.overlays.last_mut() else { return };
+        let answer = if key == Key::plain(Code::Escape) { None } else { Some(press.answer(key, &self.keys)) };
+        match answer {
+            Some(Err(problem)) => press.problem = Some(problem),
+            Some(Ok(keys)) => {
+                let action = press.binding.name.to_owned();
+                self.overlays.pop();
+                self.call(Call::SetKeys { action, keys: Some(keys) }, Reply::Keys);
+            }
+            None => drop(self.overlays.pop()),
+        }
+        self.redraw();
     }
 
     fn act_on_look(&mut self, row: usize) {

@@ -4,6 +4,7 @@ use consort_model::Integration;
 
 use super::*;
 use crate::app::Focus;
+use crate::keys::TABLE;
 use crate::testing::{agent, said};
 
 fn one() -> Scene {
@@ -212,6 +213,34 @@ fn limits_are_changed_on_the_screen_and_refusals_stand_beside_them() {
     scene.app.notification(Notification::Event(stamped));
     scene.settle();
     scene.sees("companions_per_owner    5");
+}
+
+#[test]
+fn keys_are_changed_by_pressing_them() {
+    let mut scene = one();
+    let set = |action: &str, keys: Option<&[&str]>| Call::SetKeys {
+        action: action.to_owned(),
+        keys: keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect()),
+    };
+    let down = |name: &str| TABLE.iter().position(|binding| binding.name == name).unwrap();
+    scene.press("alt-s shift-tab");
+    scene.press(&"down ".repeat(down("palette")));
+    scene.press("enter");
+    scene.sees("Now: ctrl-p");
+    scene.press("k");
+    scene.sees("k is for writing");
+    scene.press("alt-s");
+    scene.sees("alt-s is for something else there: settings");
+    assert_eq!(scene.calls, []);
+    scene.press("f11");
+    scene.press("a f9 x enter esc");
+    let wanted =
+        [set("palette", Some(&["f11"])), set("palette", Some(&["ctrl-p", "f9"])), set("palette", None)];
+    assert_eq!(scene.calls, wanted);
+    assert_eq!(scene.effects.iter().filter(|effect| **effect == Effect::ReadKeys).count(), 3);
+    scene.app.answered(Reply::Keys, Err(refusal("config.toml cannot be read: line 3")));
+    scene.settle();
+    scene.sees("config.toml cannot be read: line 3");
 }
 
 #[test]

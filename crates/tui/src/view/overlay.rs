@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::Canvas;
 use crate::app::{App, Hit};
 use crate::keys::Action;
-use crate::overlay::{Command, Field, Overlay, Picker};
+use crate::overlay::{Command, Field, Overlay, Picker, Press};
 use crate::text::wrap::Prefix;
 use crate::text::{clean, width};
 use crate::transcript::item::prose;
@@ -40,6 +40,10 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
         }
         Overlay::Settings(settings) => {
             settings::draw(app, canvas, area, settings);
+            None
+        }
+        Overlay::Press(press) => {
+            draw_press(app, canvas, area, press);
             None
         }
     };
@@ -134,6 +138,32 @@ fn matched(
         }
     }
     spans
+}
+
+fn draw_press(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, press: &Press) {
+    let theme = app.theme;
+    let columns = 70.min(area.width.saturating_sub(2));
+    let inside = usize::from(columns.saturating_sub(4)).max(1);
+    let now = app.keys.all_labels(press.binding);
+    let wish = if press.adds { "one more key" } else { "the key" };
+    let said = [
+        (press.binding.help.to_owned(), theme.text),
+        (if now.is_empty() { "It has no key now.".to_owned() } else { format!("Now: {now}") }, theme.dim),
+        (format!("Press {wish} for it; esc leaves it as it is."), theme.accent),
+    ];
+    let problem = press.problem.clone().map(|problem| (problem, theme.bad));
+    let lines: Vec<Line<'static>> = said
+        .into_iter()
+        .chain(problem)
+        .flat_map(|(text, style)| prose(&text, style, inside, &Prefix::none()))
+        .collect();
+    let area = middle(area, columns, lines.len() as u16 + 2);
+    canvas.clear(area);
+    app.hits.add(area, Hit::Overlay);
+    let inner = canvas.frame(area, press.binding.name, theme.border_focused);
+    for (y, line) in (inner.top()..inner.bottom()).zip(&lines) {
+        canvas.line(inner.x, y, inner.width, line);
+    }
 }
 
 fn draw_field(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, field: &Field) -> Option<(u16, u16)> {

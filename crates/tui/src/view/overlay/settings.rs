@@ -79,7 +79,11 @@ fn draw_hints(app: &mut App, canvas: &mut Canvas<'_>, line: Rect, part: Part) {
         ],
         Part::Rules => &[(Action::SettingAdd, "add"), (Action::SettingRemove, "remove")],
         Part::Limits => &[(Action::SettingEdit, "change")],
-        Part::Keys => &[(Action::SettingEdit, "edit config.toml")],
+        Part::Keys => &[
+            (Action::SettingEdit, "change"),
+            (Action::SettingAdd, "one more"),
+            (Action::SettingRemove, "as it was"),
+        ],
         Part::Screen => &[(Action::SettingEdit, "change")],
     };
     let mut x = line.x;
