@@ -69,62 +69,31 @@ fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Lin
     let patient = turns(PATIENT_PROMPT, bench.repetitions(40))?;
     let idle = Sample::new(idle);
     let milliseconds = |sample: &Sample| format!("{} ms", figure(sample.median()));
-    let line = |name: &str, measured, figure, unit, goal, notes| Line {
-        name: format!("added, {cli}: {name}"),
-        measured,
-        reference: String::new(),
-        figure,
-        unit,
-        goal,
-        notes,
+    let line = |name: &str, sample: &Sample, figure, unit, goal| {
+        Line::new(format!("added, {cli}: {name}"), milliseconds(sample), figure, unit, goal)
     };
     let spread = |sample: &Sample| format!("middle half: {}", sample.spread());
     Ok([
-        line(
-            "ready to idle",
-            milliseconds(&idle),
-            idle.median(),
-            " ms",
-            Goal::AtMost(30.0),
-            vec![spread(&idle)],
-        ),
-        line(
-            "first delta",
-            milliseconds(&at_once.added),
-            at_once.added.median(),
-            " ms",
-            Goal::AtMost(10.0),
-            vec![
-                spread(&at_once.added),
-                format!(
-                    "client to CLI {} ms ({}), CLI to client {} ms ({})",
-                    figure(at_once.to_cli.median()),
-                    at_once.to_cli.spread(),
-                    figure(at_once.to_client.median()),
-                    at_once.to_client.spread()
-                ),
-            ],
-        ),
-        Line {
-            reference: format!("{} bare", milliseconds(&patient.alone)),
-            ..line(
-                "prompt to first delta",
-                milliseconds(&patient.whole),
-                patient.ratio(),
-                "x",
-                Goal::AtMost(1.05),
-                vec![
-                    "the model takes 200 ms to its first word".to_owned(),
-                    format!("middle half: {}, bare {}", patient.whole.spread(), patient.alone.spread()),
-                    format!(
-                        "with a model that takes none: {} of {} bare, {}x",
-                        milliseconds(&at_once.whole),
-                        milliseconds(&at_once.alone),
-                        figure(at_once.ratio())
-                    ),
-                ],
-            )
-        },
+        line("ready to idle", &idle, idle.median(), " ms", Goal::AtMost(30.0)).noting(spread(&idle)),
+        line("first delta", &at_once.added, at_once.added.median(), " ms", Goal::AtMost(10.0))
+            .noting(spread(&at_once.added))
+            .noting(format!(
+                "client to CLI {} ms ({}), CLI to client {} ms ({})",
+                figure(at_once.to_cli.median()),
+                at_once.to_cli.spread(),
+                figure(at_once.to_client.median()),
+                at_once.to_client.spread()
+            )),
+        line("prompt to first delta", &patient.whole, patient.ratio(), "x", Goal::AtMost(1.05))
+            .against(format!("{} bare", milliseconds(&patient.alone)))
+            .noting("the model takes 200 ms to its first word")
+            .noting(format!("middle half: {}, bare {}", patient.whole.spread(), patient.alone.spread()))
+            .noting(format!(
+                "with a model that takes none: {} of {} bare, {}x",
+                milliseconds(&at_once.whole),
+                milliseconds(&at_once.alone),
+                figure(at_once.ratio())
+            )),
     ])
 }
 

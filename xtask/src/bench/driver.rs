@@ -78,15 +78,8 @@ fn instructions(cli: &str) -> anyhow::Result<Option<Line>> {
     let (with, without) = (counted(cli, "replay")?, counted(cli, "prepare")?);
     let frames = Session::long(cli, COUNTED_FRAMES)?.frames() as f64;
     let count = with.saturating_sub(without) as f64 / frames;
-    Ok(Some(Line {
-        name: format!("driver-instructions, {cli}"),
-        measured: format!("{frames} frames"),
-        reference: String::new(),
-        figure: count,
-        unit: " per frame",
-        goal: Goal::AtMost(40_000.0),
-        notes: vec![],
-    }))
+    let name = format!("driver-instructions, {cli}");
+    Ok(Some(Line::new(name, format!("{frames} frames"), count, " per frame", Goal::AtMost(40_000.0))))
 }
 
 /// The instructions of a whole process.

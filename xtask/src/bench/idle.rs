@@ -50,64 +50,52 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let per_second = |count: u64| count as f64 / WATCHED.as_secs_f64();
     let runners = Sample::new(runners);
     let grown = |after: u64, before: u64| after.saturating_sub(before) as f64 / AGENTS as f64;
-    let line =
-        |name: &str, measured: String, value: f64, unit: &'static str, goal: Goal, notes: Vec<String>| Line {
-            name: format!("idle-200, {name}"),
-            measured,
-            reference: String::new(),
-            figure: value,
-            unit,
-            goal,
-            notes,
-        };
     Ok(vec![
-        line(
-            "daemon per agent",
+        Line::new(
+            "idle-200, daemon per agent",
             format!("{} KB", after.resident),
             grown(after.resident, before.resident),
             " KB",
             Goal::AtMost(64.0),
-            vec![
-                format!(
-                    "resident without agents {} KB, with {AGENTS} {} KB (shared pages included)",
-                    before.resident, after.resident
-                ),
-                format!(
-                    "heap and stacks alone: {} KB per agent",
-                    figure(grown(after.anonymous, before.anonymous))
-                ),
-            ],
-        ),
-        line(
-            "runner, private",
+        )
+        .noting(format!(
+            "resident without agents {} KB, with {AGENTS} {} KB (shared pages included)",
+            before.resident, after.resident
+        ))
+        .noting(format!(
+            "heap and stacks alone: {} KB per agent",
+            figure(grown(after.anonymous, before.anonymous))
+        )),
+        Line::new(
+            "idle-200, runner, private",
             format!("{} MB", figure(runners.median())),
             runners.max(),
             " MB",
             Goal::AtMost(4.0),
-            vec![format!("the largest; middle half {}", runners.spread())],
-        ),
-        line(
-            "processor time",
+        )
+        .noting(format!("the largest; middle half {}", runners.spread())),
+        Line::new(
+            "idle-200, processor time",
             format!("{} ms in {} s", figure(work.milliseconds), WATCHED.as_secs()),
             (ticks_after.saturating_sub(ticks_before)) as f64,
             " ticks",
             Goal::AtMost(0.0),
-            vec![format!(
-                "of it the daemon {} ms; the scripted children besides: {} ms",
-                figure(of_daemon.milliseconds),
-                figure(of_children.milliseconds)
-            )],
-        ),
-        line(
-            "wake-ups",
+        )
+        .noting(format!(
+            "of it the daemon {} ms; the scripted children besides: {} ms",
+            figure(of_daemon.milliseconds),
+            figure(of_children.milliseconds)
+        )),
+        Line::new(
+            "idle-200, wake-ups",
             format!("{} in {} s", work.wake_ups, WATCHED.as_secs()),
             per_second(work.wake_ups),
             "/s",
             Goal::Below(20.0),
-            vec![format!(
-                "of it the daemon {}; the scripted children besides: {}",
-                of_daemon.wake_ups, of_children.wake_ups
-            )],
-        ),
+        )
+        .noting(format!(
+            "of it the daemon {}; the scripted children besides: {}",
+            of_daemon.wake_ups, of_children.wake_ups
+        )),
     ])
 }

@@ -71,64 +71,50 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let bare = Sample::new(stream_bare(bench)?);
 
     let expected = f64::from(deltas) * AGENTS as f64;
-    let line =
-        |name: &str, measured: String, value: f64, unit: &'static str, goal: Goal, notes: Vec<String>| Line {
-            name: format!("stream-100, {name}"),
-            measured,
-            reference: String::new(),
-            figure: value,
-            unit,
-            goal,
-            notes,
-        };
     let latency = Sample::new(heard.latencies);
-    let mut notes = vec![format!(
+    let mut complete = Line::new(
+        "stream-100, lost or out of order",
+        format!("{} of {expected} deltas", latency.len()),
+        expected - latency.len() as f64,
+        "",
+        Goal::AtMost(0.0),
+    )
+    .noting(format!(
         "{AGENTS} agents, {RATE} deltas a second each for {seconds} s, taken in within {} s; {} messages to the client",
         figure(took),
         heard.messages
-    )];
-    notes.extend(heard.complaint);
+    ));
+    complete.notes.extend(heard.complaint);
     Ok(vec![
-        line(
-            "lost or out of order",
-            format!("{} of {expected} deltas", latency.len()),
-            expected - latency.len() as f64,
-            "",
-            Goal::AtMost(0.0),
-            notes,
-        ),
-        line(
-            "p99 write to read",
+        complete,
+        Line::new(
+            "stream-100, p99 write to read",
             format!("p50 {} ms", figure(latency.median())),
             latency.percentile(99.0),
             " ms",
             Goal::AtMost(50.0),
-            vec![
-                format!("through Consort: {}", tail(&latency)),
-                format!("the same agents bare: {}", tail(&bare)),
-            ],
-        ),
-        line(
-            "daemon",
+        )
+        .noting(format!("through Consort: {}", tail(&latency)))
+        .noting(format!("the same agents bare: {}", tail(&bare))),
+        Line::new(
+            "stream-100, daemon",
             format!("{} s of {} s", figure(daemon_share * took), figure(took)),
             daemon_share,
             " cores",
             Goal::AtMost(0.5),
-            vec![
-                format!(
-                    "besides: runners {} cores, scripted children {}, this client {}",
-                    figure(runners),
-                    figure(children),
-                    figure(client)
-                ),
-                format!(
-                    "the machine meanwhile: other work {} cores, idle {}, taken by its host {}",
-                    figure(others),
-                    figure(cores(machine.idle)),
-                    figure(cores(machine.stolen))
-                ),
-            ],
-        ),
+        )
+        .noting(format!(
+            "besides: runners {} cores, scripted children {}, this client {}",
+            figure(runners),
+            figure(children),
+            figure(client)
+        ))
+        .noting(format!(
+            "the machine meanwhile: other work {} cores, idle {}, taken by its host {}",
+            figure(others),
+            figure(cores(machine.idle)),
+            figure(cores(machine.stolen))
+        )),
     ])
 }
 

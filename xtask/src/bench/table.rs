@@ -48,17 +48,32 @@ impl Line {
         }
     }
 
+    /// A figure that stands by itself.
+    pub fn new(
+        name: impl Into<String>,
+        measured: impl Into<String>,
+        figure: f64,
+        unit: &'static str,
+        goal: Goal,
+    ) -> Self {
+        let (name, measured) = (name.into(), measured.into());
+        Self { name, measured, reference: String::new(), figure, unit, goal, notes: vec![] }
+    }
+
+    /// The same, compared with something.
+    pub fn against(self, reference: impl Into<String>) -> Self {
+        Self { reference: reference.into(), ..self }
+    }
+
+    /// The same with one more note.
+    pub fn noting(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
     /// A line for what cannot be measured here.
-    pub fn skipped(name: String, why: &str) -> Self {
-        Self {
-            name,
-            measured: format!("skipped: {why}"),
-            reference: String::new(),
-            figure: 0.0,
-            unit: "",
-            goal: Goal::Skipped,
-            notes: vec![],
-        }
+    pub fn skipped(name: impl Into<String>, why: &str) -> Self {
+        Self::new(name, format!("skipped: {why}"), 0.0, "", Goal::Skipped)
     }
 
     fn cells(&self) -> [String; 6] {
@@ -124,15 +139,7 @@ mod tests {
     use super::*;
 
     fn line(name: &str, figure: f64, goal: Goal) -> Line {
-        Line {
-            name: name.to_owned(),
-            measured: "3 ms".to_owned(),
-            reference: "1 ms".to_owned(),
-            figure,
-            unit: "x",
-            goal,
-            notes: vec!["a note".to_owned()],
-        }
+        Line::new(name, "3 ms", figure, "x", goal).against("1 ms").noting("a note")
     }
 
     #[test]
@@ -158,7 +165,7 @@ a longer row  3 ms      1 ms       5.00x   <= 4.00x  MISSED
 
     #[test]
     fn what_was_skipped_says_why_and_misses_nothing() {
-        let line = Line::skipped("a".to_owned(), "tmux is not installed");
+        let line = Line::skipped("a", "tmux is not installed");
         assert!(line.met());
         assert!(render(std::slice::from_ref(&line)).contains("a    skipped: tmux is not installed\n"));
         assert_eq!(json(&[line])[0]["skipped"], "skipped: tmux is not installed");

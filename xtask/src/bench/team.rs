@@ -144,15 +144,10 @@ fn hundred(lab: &Lab, client: &mut Client) -> anyhow::Result<Line> {
     for parent in &parents {
         let _: Done = client.call(&Call::Close { agent: parent.to_string() })?;
     }
-    Ok(Line {
-        name: "team: 100 sub-agents".to_owned(),
-        measured: format!("{} not delivered exactly once", wrong.len() + missing),
-        reference: String::new(),
-        figure: (wrong.len() + missing) as f64,
-        unit: "",
-        goal: Goal::AtMost(0.0),
-        notes: vec![format!("{count} results in {} s; {wrong:?}", figure(took.as_secs_f64()))],
-    })
+    let failed = wrong.len() + missing;
+    let measured = format!("{failed} not delivered exactly once");
+    let line = Line::new("team: 100 sub-agents", measured, failed as f64, "", Goal::AtMost(0.0));
+    Ok(line.noting(format!("{count} results in {} s; {wrong:?}", figure(took.as_secs_f64()))))
 }
 
 /// Whether all sub-agents have results and no parent has anything left to do.

@@ -71,48 +71,41 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let megabytes = |kilobytes: u64| kilobytes as f64 / 1024.0;
     let resident = megabytes(memory[0].resident + memory[1].resident);
 
-    let line = |name: &str, measured: String, value, unit, goal, notes| Line {
-        name: format!("ui-idle, {name}"),
-        measured,
-        reference: String::new(),
-        figure: value,
-        unit,
-        goal,
-        notes,
+    let both = |kilobytes: [u64; 2]| {
+        let [screen, daemon] = kilobytes.map(|kilobytes| figure(megabytes(kilobytes)));
+        format!("screen {screen} MB, daemon {daemon} MB")
     };
     let seconds = WATCHED.as_secs();
-    lines.push(line(
-        "processor time",
-        format!("{} ms in {seconds} s", figure(work.milliseconds)),
-        spent as f64,
-        " ticks",
-        Goal::AtMost(0.0),
-        vec![format!("screen and daemon; {} wake-ups", work.wake_ups)],
-    ));
-    lines.push(line(
-        "written to the terminal",
+    lines.push(
+        Line::new(
+            "ui-idle, processor time",
+            format!("{} ms in {seconds} s", figure(work.milliseconds)),
+            spent as f64,
+            " ticks",
+            Goal::AtMost(0.0),
+        )
+        .noting(format!("screen and daemon; {} wake-ups", work.wake_ups)),
+    );
+    lines.push(Line::new(
+        "ui-idle, written to the terminal",
         format!("in {seconds} s"),
         written as f64,
         " bytes",
         Goal::AtMost(0.0),
-        vec![],
     ));
-    lines.push(line(
-        "memory",
-        format!(
-            "screen {} MB, daemon {} MB",
-            figure(megabytes(memory[0].resident)),
-            figure(megabytes(memory[1].resident))
-        ),
-        resident,
-        " MB",
-        Goal::AtMost(40.0),
-        vec![format!(
-            "resident, shared pages counted twice; private: screen {} MB, daemon {} MB",
-            figure(megabytes(memory[0].private)),
-            figure(megabytes(memory[1].private))
-        )],
-    ));
+    lines.push(
+        Line::new(
+            "ui-idle, memory",
+            both(memory.map(|memory| memory.resident)),
+            resident,
+            " MB",
+            Goal::AtMost(40.0),
+        )
+        .noting(format!(
+            "resident, shared pages counted twice; private: {}",
+            both(memory.map(|memory| memory.private))
+        )),
+    );
     for ((peer, running), (activity, count, pids)) in peers.iter().zip(others) {
         let work = Activity::of(&pids).since(&activity);
         let mut theirs = 0;
@@ -131,17 +124,13 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
             lines.last_mut().into_iter().for_each(|line| line.notes.push(note.clone()));
             continue;
         }
-        lines.push(Line {
-            reference: format!("{} MB {}", figure(megabytes(theirs)), peer.name()),
-            ..line(
-                &format!("memory to {}", peer.name()),
-                format!("{} MB", figure(resident)),
-                resident / megabytes(theirs),
-                "x",
-                Goal::Below(1.0),
-                vec![note],
-            )
-        });
+        let name = format!("ui-idle, memory to {}", peer.name());
+        let ratio = resident / megabytes(theirs);
+        lines.push(
+            Line::new(name, format!("{} MB", figure(resident)), ratio, "x", Goal::Below(1.0))
+                .against(format!("{} MB {}", figure(megabytes(theirs)), peer.name()))
+                .noting(note),
+        );
     }
     leave(screen)?;
     Ok(lines)

@@ -10,7 +10,7 @@ use super::peers::{AGENTS, Peer, Place};
 use super::stage::{Stage, leave};
 use super::{LIMIT, compared, hear_for};
 use crate::bench::Bench;
-use crate::bench::statistics::Sample;
+use crate::bench::statistics::{Sample, figure};
 use crate::bench::table::{Goal, Line};
 
 /// Between two keys: longer than a frame, so that no key waits for the one before.
@@ -54,13 +54,12 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         let name = place.peer.name();
         let theirs = Sample::of_durations(&times);
         let goal = if place.peer == Peer::Tmux { Goal::AtMost(3.0) } else { Goal::Below(1.0) };
-        let mut line = compared(format!("ui-keys, to {name}"), " ms", &typed, (name, &theirs), goal);
-        line.notes.push(format!(
+        let line = compared(format!("ui-keys, to {name}"), " ms", &typed, (name, &theirs), goal);
+        lines.push(line.noting(format!(
             "99th of 100: {} ms, {name} {} ms",
-            crate::bench::statistics::figure(typed.percentile(99.0)),
-            crate::bench::statistics::figure(theirs.percentile(99.0))
-        ));
-        lines.push(line);
+            figure(typed.percentile(99.0)),
+            figure(theirs.percentile(99.0))
+        )));
     }
     leave(ours.0.terminal)?;
     Ok(lines)

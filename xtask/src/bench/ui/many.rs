@@ -51,32 +51,31 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let times = Sample::of_durations(&times);
     let busy = machine.busy as f64 / (machine.busy + machine.idle).max(1) as f64;
     Ok(vec![
-        Line {
-            name: "ui-many, screen with 100 agents to one".to_owned(),
-            measured: format!("{} ms a second", figure(among)),
-            reference: format!("{} ms a second", figure(alone)),
-            figure: among / alone,
-            unit: "x",
-            goal: Goal::AtMost(3.0),
-            notes: vec![format!(
-                "processor time of the screen; {RATE} deltas a second from each agent, one agent visible; the machine is busy to {} %",
-                figure(busy * 100.0)
-            )],
-        },
-        Line {
-            name: "ui-many, key to character".to_owned(),
-            measured: format!("median {} ms", figure(times.median())),
-            reference: String::new(),
-            figure: times.percentile(99.0),
-            unit: " ms",
-            goal: Goal::AtMost(16.0),
-            notes: vec![format!(
-                "99th of 100 of {} while {AGENTS} agents stream; 90th {} ms, longest {} ms",
-                times.len(),
-                figure(times.percentile(90.0)),
-                figure(times.max())
-            )],
-        },
+        Line::new(
+            "ui-many, screen with 100 agents to one",
+            format!("{} ms a second", figure(among)),
+            among / alone,
+            "x",
+            Goal::AtMost(3.0),
+        )
+        .against(format!("{} ms a second", figure(alone)))
+        .noting(format!(
+            "processor time of the screen; {RATE} deltas a second from each agent, one agent visible; the machine is busy to {} %",
+            figure(busy * 100.0)
+        )),
+        Line::new(
+            "ui-many, key to character",
+            format!("median {} ms", figure(times.median())),
+            times.percentile(99.0),
+            " ms",
+            Goal::AtMost(16.0),
+        )
+        .noting(format!(
+            "99th of 100 of {} while {AGENTS} agents stream; 90th {} ms, longest {} ms",
+            times.len(),
+            figure(times.percentile(90.0)),
+            figure(times.max())
+        )),
     ])
 }
 

@@ -45,15 +45,9 @@ pub fn tokens_of_markdown() -> usize {
 /// A line that compares medians, smaller being better.
 fn compared(name: String, unit: &'static str, ours: &Sample, reference: (&str, &Sample), goal: Goal) -> Line {
     let (other, theirs) = reference;
-    Line {
-        name,
-        measured: format!("{}{unit}", figure(ours.median())),
-        reference: format!("{}{unit} {other}", figure(theirs.median())),
-        figure: ours.median() / theirs.median(),
-        unit: "x",
-        goal,
-        notes: vec![format!("middle half: {}, {other} {}", ours.spread(), theirs.spread())],
-    }
+    Line::new(name, format!("{}{unit}", figure(ours.median())), ours.median() / theirs.median(), "x", goal)
+        .against(format!("{}{unit} {other}", figure(theirs.median())))
+        .noting(format!("middle half: {}, {other} {}", ours.spread(), theirs.spread()))
 }
 
 /// Takes in what a program writes for a while.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::peers::{AGENTS, Peer, Place, Running};
 use super::stage::{Stage, leave};
-use super::{LIMIT, MARKDOWN, TOKEN, hear_for, tokens_of_markdown};
+use super::{LIMIT, MARKDOWN, TOKEN, compared, hear_for, tokens_of_markdown};
 use crate::bench::Bench;
 use crate::bench::lab::Lab;
 use crate::bench::processes::{Activity, Family, ticks};
@@ -86,18 +86,9 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         drop(running);
         let theirs = Sample::new(times);
         let name = peer.name();
-        let line = |which: &str, ours: &Sample, goal| Line {
-            name: format!("ui-stream, {which} to {name}"),
-            measured: format!("{} ms", figure(ours.median())),
-            reference: format!("{} ms {name}", figure(theirs.median())),
-            figure: ours.median() / theirs.median(),
-            unit: "x",
-            goal,
-            notes: vec![format!(
-                "processor time for 1,000 tokens at {RATE} a second; middle half {}, {name} {}",
-                ours.spread(),
-                theirs.spread()
-            )],
+        let line = |which: &str, ours: &Sample, goal| {
+            compared(format!("ui-stream, {which} to {name}"), " ms", ours, (name, &theirs), goal)
+                .noting(format!("processor time for 1,000 tokens at {RATE} a second"))
         };
         lines.push(line("screen", &of_screen, Goal::AtMost(0.1)));
         lines.push(line("screen, daemon and runner", &of_all, Goal::AtMost(0.1)));

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use consort_testkit::terminal::{Heard, Terminal};
 
-use super::LIMIT;
 use super::stage::{Stage, last_words, leave};
+use super::{LIMIT, compared};
 use crate::bench::Bench;
 use crate::bench::processes::Activity;
 use crate::bench::statistics::{Sample, figure};
@@ -99,49 +99,35 @@ impl Costs {
         let (work, of_short) = (Sample::new(self.work), Sample::new(short.work.clone()));
         let seen_short = Sample::new(short.seen.clone());
         let name = |which: &str| format!("ui-switch, {what}: {which}");
+        let median = |sample: &Sample| format!("median {} ms", figure(sample.median()));
         vec![
-            Line {
-                name: name("work"),
-                measured: format!("median {} ms", figure(work.median())),
-                reference: String::new(),
-                figure: work.percentile(99.0),
-                unit: " ms",
-                goal: Goal::AtMost(FRAME),
-                notes: vec![format!(
+            Line::new(name("work"), median(&work), work.percentile(99.0), " ms", Goal::AtMost(FRAME)).noting(
+                format!(
                     "processor time of the screen, 99th of 100 of {}; longest {} ms",
                     work.len(),
                     figure(work.max())
-                )],
-            },
-            Line {
-                name: name("until it is seen"),
-                measured: format!("median {} ms", figure(seen.median())),
-                reference: String::new(),
-                figure: seen.percentile(99.0),
-                unit: " ms",
-                goal: Goal::AtMost(FRAME),
-                notes: vec![format!("99th of 100; longest {} ms", figure(seen.max()))],
-            },
-            Line {
-                name: name("10,000 items to 100"),
-                measured: format!("{} ms", figure(seen.median())),
-                reference: format!("{} ms", figure(seen_short.median())),
-                figure: seen.median() / seen_short.median(),
-                unit: "x",
-                goal: Goal::AtMost(1.5),
-                notes: vec![
-                    format!(
-                        "until it is seen; middle half {}, with 100 items {}",
-                        seen.spread(),
-                        seen_short.spread()
-                    ),
-                    format!(
-                        "work: {} ms, with 100 items {} ms",
-                        figure(work.median()),
-                        figure(of_short.median())
-                    ),
-                ],
-            },
+                ),
+            ),
+            Line::new(
+                name("until it is seen"),
+                median(&seen),
+                seen.percentile(99.0),
+                " ms",
+                Goal::AtMost(FRAME),
+            )
+            .noting(format!("99th of 100; longest {} ms", figure(seen.max()))),
+            compared(
+                name("10,000 items to 100"),
+                " ms",
+                &seen,
+                ("with 100 items", &seen_short),
+                Goal::AtMost(1.5),
+            )
+            .noting(format!(
+                "until it is seen; work: {} ms, with 100 items {} ms",
+                figure(work.median()),
+                figure(of_short.median())
+            )),
         ]
     }
 }
