@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use consort_testkit::model;
+use consort_testkit::terminal::Terminal;
 
 use super::hear_for;
-use super::peers::{AGENTS, Peer, Place};
+use super::peers::{AGENTS, Peer, Place, Running};
 use super::stage::{Stage, leave};
 use crate::bench::Bench;
 use crate::bench::processes::{Activity, Memory, ticks};
@@ -17,7 +18,7 @@ const SETTLE: Duration = Duration::from_secs(12);
 
 const WATCHED: Duration = Duration::from_secs(20);
 
-/// So that none waits for a full terminal.
+/// How long one is listened to before the next, so that none waits for a full terminal.
 const SLICE: Duration = Duration::from_millis(50);
 
 const NAME: &str = "speaker";
@@ -40,13 +41,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     for place in &places {
         peers.push((place.peer, place.start()?));
     }
-    let until = Instant::now() + SETTLE;
-    while Instant::now() < until {
-        hear_for(&mut screen, SLICE)?;
-        for (_, running) in &mut peers {
-            hear_for(&mut running.terminal, SLICE)?;
-        }
-    }
+    hear_all(&mut screen, &mut peers, SETTLE)?;
     let look = |pids: &[u32]| pids.iter().map(|pid| ticks(*pid)).sum::<u64>();
     let before = (Activity::of(&ours), look(&ours), screen.count());
     let mut others = Vec::new();
@@ -54,18 +49,9 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         let pids = running.processes()?;
         others.push((Activity::of(&pids), running.terminal.count(), pids));
     }
-    let end = Instant::now() + WATCHED;
-    while Instant::now() < end {
-        for (_, running) in &mut peers {
-            hear_for(&mut running.terminal, SLICE)?;
-        }
-        if peers.is_empty() {
-            std::thread::sleep(WATCHED);
-        }
-    }
+    hear_all(&mut screen, &mut peers, WATCHED)?;
     let work = Activity::of(&ours).since(&before.0);
     let spent = look(&ours) - before.1;
-    hear_for(&mut screen, SLICE)?;
     let written = screen.count() - before.2;
     let memory = [Memory::of(ours[0])?, Memory::of(ours[1])?];
     let megabytes = |kilobytes: u64| kilobytes as f64 / 1024.0;
@@ -134,4 +120,16 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     }
     leave(screen)?;
     Ok(lines)
+}
+
+/// Takes in what all of them write for a while.
+fn hear_all(screen: &mut Terminal, peers: &mut [(Peer, Running<'_>)], time: Duration) -> anyhow::Result<()> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        hear_for(screen, SLICE)?;
+        for (_, running) in peers.iter_mut() {
+            hear_for(&mut running.terminal, SLICE)?;
+        }
+    }
+    Ok(())
 }
