@@ -25,6 +25,7 @@ use uuid::Uuid;
 use super::Bench;
 use super::lab::Lab;
 use super::statistics::{Sample, figure};
+use super::supervise;
 use super::table::{Goal, Line};
 use crate::record::Process;
 use crate::tee::{self, Way, monotonic_nanoseconds};
@@ -46,7 +47,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
 }
 
 fn of_cli(bench: &Bench, cli: Cli, model: &model::Server) -> anyhow::Result<[Line; 3]> {
-    let scratch = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp")?;
+    let scratch = supervise::folder()?;
     let work = scratch.path().join("w");
     std::fs::create_dir(&work)?;
     let mut bare =
@@ -146,7 +147,7 @@ impl Turns {
 
 /// The profile with its program behind `xtask tee`.
 fn behind_tee(profile: &Profile) -> anyhow::Result<Teed> {
-    let folder = tempfile::Builder::new().prefix("ct").tempdir_in("/tmp")?;
+    let folder = supervise::folder()?;
     let (log, program) = (folder.path().join("log"), folder.path().join("program"));
     // The driver's own arguments come first, so they must be the program's.
     let script = format!(

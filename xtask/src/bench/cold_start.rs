@@ -10,10 +10,11 @@ use consort_daemon::protocol::Call;
 use super::Bench;
 use super::lab::{RawConnection, request, spawn_until_ready};
 use super::statistics::{Sample, figure};
+use super::supervise;
 use super::table::{Goal, Line};
 
 pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
-    let folder = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp")?;
+    let folder = supervise::folder()?;
     let mut fresh = Pair::default();
     let mut existing = Pair::default();
     let repetitions = bench.repetitions(25);

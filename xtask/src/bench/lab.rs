@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use super::Bench;
 use super::processes::Family;
+use super::supervise;
 
 /// Agents that are being started at the same time: more would only wait for a processor, some for too long.
 const STARTING_AT_ONCE: usize = 8;
@@ -43,7 +44,7 @@ pub struct Lab {
 impl Lab {
     /// A home that is not made yet, at a path short enough for sockets.
     pub fn new(bench: &Bench) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp").context("no scratch folder")?;
+        let folder = supervise::folder()?;
         let home = Home::at(&folder.path().join("h"))?;
         let Bench { programs, .. } = bench;
         Ok(Self {

@@ -2,7 +2,8 @@
 //!
 //! Every figure is a ratio to a reference that was measured in the same run, in turns with it, or a count of memory,
 //! processor time or wake-ups; so it means the same on any machine. Each row is a module of its own. The work is done by
-//! a release build of this program; a debug one only builds everything and hands over.
+//! a release build of this program, in a process that another one supervises; a debug one only builds everything and
+//! hands over.
 
 mod added;
 mod bare;
@@ -15,6 +16,7 @@ mod lab;
 mod processes;
 mod statistics;
 mod stream;
+mod supervise;
 mod table;
 mod team;
 mod team_tool;
@@ -22,6 +24,7 @@ mod throughput;
 mod transcripts;
 mod ui;
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -102,7 +105,12 @@ pub fn run(args: &[String]) -> anyhow::Result<()> {
     if cfg!(debug_assertions) {
         tools::build_programs(true)?;
         tools::run(cargo().args(["build", "--quiet", "--release", "--package", "xtask", "--bins"]))?;
-        return tools::run(Command::new(target(true).join("xtask")).arg("bench").args(args));
+        let released = target(true).join("xtask");
+        let error = Command::new(&released).arg("bench").args(args).exec();
+        return Err(error).with_context(|| format!("{} cannot be run", released.display()));
+    }
+    if !supervise::is_worker() {
+        return supervise::run(args);
     }
     let folder = target(true);
     let bench = Bench {

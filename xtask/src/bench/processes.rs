@@ -197,6 +197,22 @@ pub fn with_descendants(roots: &[u32]) -> anyhow::Result<Vec<u32>> {
     Ok(found)
 }
 
+/// All living processes in whose environment a variable's value begins with these bytes.
+pub fn naming(wanted: &[u8]) -> anyhow::Result<Vec<i32>> {
+    let names = |environment: &[u8]| {
+        let mut values = environment.split(|byte| *byte == 0).filter_map(|variable| {
+            let equals = variable.iter().position(|byte| *byte == b'=')?;
+            Some(&variable[equals + 1..])
+        });
+        values.any(|value| value.starts_with(wanted))
+    };
+    let processes = fs::read_dir("/proc")?.flatten();
+    // One that ends meanwhile, or is another user's, is none of them.
+    let named =
+        processes.filter(|entry| fs::read(entry.path().join("environ")).is_ok_and(|read| names(&read)));
+    Ok(named.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
 fn is_runner_of(command: &[u8], home: &Path) -> bool {
     let mut words = command.split(|byte| *byte == 0).skip(1);
     let folder = match (words.next(), words.next(), words.next()) {
@@ -242,6 +258,21 @@ mod tests {
         let later =
             Activity(HashMap::from([(key("1"), thread(3_000_000, 7)), (key("3"), thread(500_000, 1))]));
         assert_eq!(later.since(&earlier), Work { milliseconds: 2.5, wake_ups: 3 });
+    }
+
+    #[test]
+    fn a_process_is_found_by_a_folder_in_its_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("h");
+        let mut child = std::process::Command::new("cat")
+            .env("CONSORT_HOME", &inside)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let named = naming(folder.path().as_os_str().as_encoded_bytes()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(named, [child.id().cast_signed()]);
     }
 
     #[test]

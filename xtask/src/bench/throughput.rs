@@ -11,6 +11,7 @@ use rusqlite::{Connection, params};
 
 use super::Bench;
 use super::statistics::{Sample, figure};
+use super::supervise;
 use super::table::{Goal, Line};
 use super::transcripts::{added, create, item, open, runtime};
 
@@ -22,7 +23,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let (mut measured, mut reference, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut batches = Vec::new();
     for n in 0..=bench.repetitions(25) {
-        let folder = tempfile::Builder::new().prefix("cb").tempdir_in("/tmp")?;
+        let folder = supervise::folder()?;
         let (through_store, sizes) = through_store(&folder.path().join("m"))?;
         let raw = raw(&folder.path().join("r"), &sizes)?;
         if n > 0 {

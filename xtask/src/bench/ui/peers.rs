@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::{COLUMNS, LIMIT, ROWS, hear_for};
 use crate::bench::processes::with_descendants;
+use crate::bench::supervise;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
@@ -73,7 +74,7 @@ pub struct Place {
 impl Place {
     /// For a peer that talks with the model at `url`, if it does.
     pub fn new(peer: Peer, url: &str) -> anyhow::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("cp").tempdir_in("/tmp")?;
+        let folder = supervise::folder()?;
         let place = Self { peer, folder, url: url.to_owned() };
         std::fs::create_dir(place.work())?;
         let home = place.home();
