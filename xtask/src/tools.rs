@@ -33,10 +33,14 @@ pub fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder that cargo builds into for a profile.
+/// The folder that cargo builds into.
+pub fn build_folder() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from))
+}
+
+/// The folder in it for a profile.
 pub fn target(release: bool) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    root().join(target).join(if release { "release" } else { "debug" })
+    build_folder().join(if release { "release" } else { "debug" })
 }
 
 /// Builds `consort` and the scripted agent, and tells where they are.

@@ -6,7 +6,7 @@ use consort_testkit::model;
 use consort_testkit::terminal::Terminal;
 
 use super::hear_for;
-use super::peers::{AGENTS, Peer, Place, Running};
+use super::peers::{ALL, Peer, Running, places};
 use super::stage::{Stage, leave};
 use crate::bench::Bench;
 use crate::bench::processes::{Activity, Memory, ticks};
@@ -29,14 +29,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     stage.talk(NAME, 100)?;
     let mut screen = stage.open(NAME)?;
     let ours = [screen.pid(), stage.daemon];
-    let mut places = Vec::new();
-    let mut lines = Vec::new();
-    for peer in [Peer::Tmux].into_iter().chain(AGENTS) {
-        match peer.missing() {
-            Some(why) => lines.push(Line::skipped(format!("ui-idle, {}", peer.name()), &why)),
-            None => places.push(Place::new(peer, &model.url())?),
-        }
-    }
+    let (places, mut lines) = places("ui-idle", &ALL, &model)?;
     let mut peers = Vec::new();
     for place in &places {
         peers.push((place.peer, place.start()?));

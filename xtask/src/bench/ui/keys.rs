@@ -6,7 +6,7 @@ use anyhow::Context;
 use consort_testkit::model;
 use consort_testkit::terminal::Terminal;
 
-use super::peers::{AGENTS, Peer, Place};
+use super::peers::{ALL, Peer, places};
 use super::stage::{Stage, leave};
 use super::{LIMIT, compared, hear_for};
 use crate::bench::Bench;
@@ -25,14 +25,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let model = model::Server::start()?;
     let mut stage = Stage::new(bench)?;
     stage.talk(NAME, 100)?;
-    let mut lines = Vec::new();
-    let mut places = Vec::new();
-    for peer in [Peer::Tmux].into_iter().chain(AGENTS) {
-        match peer.missing() {
-            Some(why) => lines.push(Line::skipped(format!("ui-keys, {}", peer.name()), &why)),
-            None => places.push(Place::new(peer, &model.url())?),
-        }
-    }
+    let (places, mut lines) = places("ui-keys", &ALL, &model)?;
     let mut ours = (Typist::new(stage.open(NAME)?), Vec::new());
     let mut others = Vec::new();
     for place in &places {

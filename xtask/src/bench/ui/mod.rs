@@ -1,8 +1,9 @@
-//! The terminal UI beside others: tmux as the reference of what a terminal program can be, and the UIs of agents.
+//! The terminal UI beside others: tmux as the reference of what a terminal program can be, and other UIs of agents.
 //!
 //! Every program runs in a PTY of the same size, on the same machine, in turns with the others. Each row is a module of its own;
 //! [`stage`] opens our UI on a lab, [`peers`] the others.
 
+mod claudechic;
 pub mod idle;
 pub mod keys;
 pub mod many;

@@ -1,6 +1,7 @@
 //! Other programs in terminals: tmux with a shell, and the UIs that coding agents bring along.
 //!
-//! Each runs in a home of its own. The agents are the ones that `cargo xtask clis` installs, against the scripted model.
+//! Each runs in a home of its own. The agents are the ones that `cargo xtask clis` installs, and claudechic in front of one,
+//! against the scripted model.
 //!
 //! Invariant: when a [`Running`] is gone, so is everything that its program started.
 
@@ -11,22 +12,30 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use consort_testkit::clis::Cli;
 use consort_testkit::harness::processes;
+use consort_testkit::model;
 use consort_testkit::terminal::Terminal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{COLUMNS, LIMIT, ROWS, hear_for};
+use super::{COLUMNS, LIMIT, ROWS, claudechic, hear_for};
 use crate::bench::processes::with_descendants;
 use crate::bench::supervise;
+use crate::bench::table::Line;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
     Tmux,
     Agent(Cli),
+    /// A UI for Claude Code that is not its own.
+    Claudechic,
 }
 
-/// The agents' own UIs that can be measured here.
-pub const AGENTS: [Peer; 3] = [Peer::Agent(Cli::Codex), Peer::Agent(Cli::Claude), Peer::Agent(Cli::OpenCode)];
+/// The UIs of agents that can be measured here.
+pub const AGENTS: [Peer; 4] =
+    [Peer::Agent(Cli::Codex), Peer::Agent(Cli::Claude), Peer::Agent(Cli::OpenCode), Peer::Claudechic];
+
+/// These, and what a terminal program can be.
+pub const ALL: [Peer; 5] = [Peer::Tmux, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
 
 /// The variable that everything started here has in its environment.
 const MARK: &str = "CONSORT_BENCH_PEER";
@@ -36,17 +45,23 @@ impl Peer {
         match self {
             Self::Tmux => "tmux",
             Self::Agent(cli) => cli.name(),
+            Self::Claudechic => "claudechic",
         }
     }
 
     /// Why it cannot be measured here, if so.
-    pub fn missing(self) -> Option<String> {
+    fn missing(self) -> Option<String> {
         match self {
             Self::Tmux => {
                 let version = Command::new("tmux").arg("-V").stdin(Stdio::null()).output();
                 version.is_err().then(|| "tmux is not installed".to_owned())
             }
             Self::Agent(cli) => cli.program().err().map(|missing| missing.to_string()),
+            // It is set up as Claude Code is.
+            Self::Claudechic => match Cli::Claude.program() {
+                Ok(_) => claudechic::program().err().map(str::to_owned),
+                Err(missing) => Some(missing.to_string()),
+            },
         }
     }
 
@@ -60,8 +75,22 @@ impl Peer {
             Self::Agent(_) => {
                 screen.lines().any(|line| line.trim_start_matches(['│', ' ']).starts_with(['>', '❯']))
             }
+            // In its footer, which is drawn with its prompt.
+            Self::Claudechic => screen.contains("Auto-edit"),
         }
     }
+}
+
+/// A home for each of these, with the scripted model; a line for each that a row has to do without.
+pub fn places(row: &str, peers: &[Peer], model: &model::Server) -> anyhow::Result<(Vec<Place>, Vec<Line>)> {
+    let (mut places, mut lines) = (Vec::new(), Vec::new());
+    for peer in peers {
+        match peer.missing() {
+            Some(why) => lines.push(Line::skipped(format!("{row}, {}", peer.name()), &why)),
+            None => places.push(Place::new(*peer, &model.url())?),
+        }
+    }
+    Ok((places, lines))
 }
 
 /// A home for a peer, in which it can be started again and again.
@@ -73,7 +102,7 @@ pub struct Place {
 
 impl Place {
     /// For a peer that talks with the model at `url`, if it does.
-    pub fn new(peer: Peer, url: &str) -> anyhow::Result<Self> {
+    fn new(peer: Peer, url: &str) -> anyhow::Result<Self> {
         let folder = supervise::folder()?;
         let place = Self { peer, folder, url: url.to_owned() };
         std::fs::create_dir(place.work())?;
@@ -82,6 +111,10 @@ impl Place {
         match peer {
             Peer::Tmux => std::fs::write(home.join(".tmux.conf"), "set -g escape-time 0\n")?,
             Peer::Agent(Cli::Claude) => settle_claude(&home, &place.work())?,
+            Peer::Claudechic => {
+                settle_claude(&home, &place.work())?;
+                std::fs::write(home.join(".claude/.claudechic.yaml"), "analytics:\n  enabled: false\n")?;
+            }
             Peer::Agent(_) => {}
         }
         Ok(place)
@@ -101,6 +134,11 @@ impl Place {
                 let mut command = Command::new("tmux");
                 command.args(["-u", "new-session"]);
                 command.env("TMUX_TMPDIR", self.folder.path()).env("SHELL", "/bin/bash").env_remove("TMUX");
+                command
+            }
+            Peer::Claudechic => {
+                let mut command = Command::new(claudechic::program().map_err(anyhow::Error::msg)?);
+                command.envs(Cli::Claude.profile(&self.url, &self.home())?.environment);
                 command
             }
             Peer::Agent(cli) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use consort_testkit::model;
 
-use super::peers::{AGENTS, Peer, Place};
+use super::peers::{ALL, Peer, Place, places};
 use super::stage::{Stage, last_words, leave};
 use super::{LIMIT, compared};
 use crate::bench::Bench;
@@ -26,14 +26,8 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let long = Opened::new(bench, LONG)?;
     let mut cold = Opened::new(bench, SHORT)?;
     cold.stage.lab.stop_any()?;
-    let mut lines = Vec::new();
-    let mut peers = Vec::new();
-    for peer in [Peer::Tmux].into_iter().chain(AGENTS) {
-        match peer.missing() {
-            Some(why) => lines.push(Line::skipped(format!("ui-start, {}", peer.name()), &why)),
-            None => peers.push((Place::new(peer, &model.url())?, Vec::new())),
-        }
-    }
+    let (places, mut lines) = places("ui-start", &ALL, &model)?;
+    let mut peers: Vec<(Place, Vec<Duration>)> = places.into_iter().map(|place| (place, vec![])).collect();
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for n in 0..=bench.repetitions(20) {
         let ours = [short.time()?, cold.time_cold()?, long.time()?];

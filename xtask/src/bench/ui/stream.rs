@@ -9,7 +9,7 @@ use anyhow::Context;
 use consort_testkit::model::{self, Script};
 use serde_json::json;
 
-use super::peers::{AGENTS, Peer, Place, Running};
+use super::peers::{AGENTS, Peer, Running, places};
 use super::stage::{Stage, leave};
 use super::{LIMIT, MARKDOWN, TOKEN, compared, hear_for, tokens_of_markdown};
 use crate::bench::Bench;
@@ -44,14 +44,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let agent = stage.talk(NAME, 20)?;
     let mut screen = stage.open(NAME)?;
     let family = Family::of(stage.lab.home.root())?;
-    let mut lines = Vec::new();
-    let mut places = Vec::new();
-    for peer in AGENTS {
-        match peer.missing() {
-            Some(why) => lines.push(Line::skipped(format!("ui-stream, {}", peer.name()), &why)),
-            None => places.push(Place::new(peer, &model.url())?),
-        }
-    }
+    let (places, mut lines) = places("ui-stream", &AGENTS, &model)?;
     let mut peers: Vec<(Peer, Running<'_>, Vec<f64>)> = Vec::new();
     for place in &places {
         let running = place.start().with_context(|| place.peer.name())?;
