@@ -53,7 +53,7 @@ impl Bench {
 
 type Row = (&'static str, fn(&Bench) -> anyhow::Result<Vec<Line>>);
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     ("cold-start", cold_start::run),
     ("cli-agents", cli_agents::run),
     ("idle-200", idle::run),
@@ -65,6 +65,7 @@ const ROWS: [Row; 16] = [
     ("team-tool", team_tool::run),
     ("team", team::run),
     ("ui-start", ui::start::run),
+    ("ui-history", ui::history::run),
     ("ui-idle", ui::idle::run),
     ("ui-keys", ui::keys::run),
     ("ui-switch", ui::switch::run),

@@ -4,6 +4,8 @@
 //! [`stage`] opens our UI on a lab, [`peers`] the others.
 
 mod claudechic;
+mod conversation;
+pub mod history;
 pub mod idle;
 pub mod keys;
 pub mod many;

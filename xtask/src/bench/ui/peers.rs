@@ -120,15 +120,16 @@ impl Place {
         Ok(place)
     }
 
-    fn home(&self) -> PathBuf {
+    pub fn home(&self) -> PathBuf {
         self.folder.path().join("h")
     }
 
-    fn work(&self) -> PathBuf {
+    pub fn work(&self) -> PathBuf {
         self.folder.path().join("w")
     }
 
-    fn command(&self) -> anyhow::Result<Command> {
+    /// The command that starts it.
+    pub fn command(&self) -> anyhow::Result<Command> {
         let mut command = match self.peer {
             Peer::Tmux => {
                 let mut command = Command::new("tmux");
@@ -164,15 +165,27 @@ impl Place {
 
     /// Starts it and waits until it takes a prompt.
     pub fn start(&self) -> anyhow::Result<Running<'_>> {
-        let mut command = self.command()?;
-        let started = Instant::now();
-        let terminal = Terminal::open(&mut command, COLUMNS, ROWS)?;
-        let mut running = Running { place: self, terminal, started };
-        let peer = self.peer;
-        running
-            .terminal
-            .wait_until(&format!("{}'s prompt", peer.name()), LIMIT, |screen| peer.is_ready(screen))?;
+        let mut running = self.open(&mut self.command()?)?;
+        let what = format!("{}'s prompt", self.peer.name());
+        running.terminal.wait_until(&what, LIMIT, |screen| self.peer.is_ready(screen))?;
         Ok(running)
+    }
+
+    /// Starts it with a conversation that it has and waits until some words of that are there.
+    pub fn resume(&self, session: &str, words: &str, limit: Duration) -> anyhow::Result<Running<'_>> {
+        let option = match self.peer {
+            Peer::Agent(Cli::Codex) => "resume",
+            Peer::Agent(Cli::Claude) => "--resume",
+            _ => "--session",
+        };
+        let mut running = self.open(self.command()?.args([option, session]))?;
+        running.terminal.wait_for(words, limit)?;
+        Ok(running)
+    }
+
+    fn open(&self, command: &mut Command) -> anyhow::Result<Running<'_>> {
+        let started = Instant::now();
+        Ok(Running { place: self, terminal: Terminal::open(command, COLUMNS, ROWS)?, started })
     }
 }
 

@@ -1,13 +1,15 @@
 //! From the start of the program to a screen that takes keys: the conversation is there, and a typed character is seen.
 //!
-//! Warm, cold and with a long conversation, in turns with tmux (which starts its server and a shell) and the agents' UIs.
+//! Warm and cold, in turns with tmux (which starts its server and a shell) and the agents' UIs; with a long conversation it is
+//! [`super::history`].
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use consort_testkit::model;
 
-use super::peers::{ALL, Peer, Place, places};
+use super::conversation::SPEAKER;
+use super::peers::{ALL, Peer, Place, Running, places};
 use super::stage::{Stage, last_words, leave};
 use super::{LIMIT, compared};
 use crate::bench::Bench;
@@ -17,20 +19,18 @@ use crate::bench::table::{Goal, Line};
 /// A character that no program shows by itself.
 const TYPED: &str = "ø";
 
-const LONG: usize = 10_000;
-const SHORT: usize = 20;
+const ITEMS: usize = 20;
 
 pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let model = model::Server::start()?;
-    let short = Opened::new(bench, SHORT)?;
-    let long = Opened::new(bench, LONG)?;
-    let mut cold = Opened::new(bench, SHORT)?;
+    let warm = Opened::new(bench, ITEMS)?;
+    let mut cold = Opened::new(bench, ITEMS)?;
     cold.stage.lab.stop_any()?;
     let (places, mut lines) = places("ui-start", &ALL, &model)?;
     let mut peers: Vec<(Place, Vec<Duration>)> = places.into_iter().map(|place| (place, vec![])).collect();
-    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    let mut times = [Vec::new(), Vec::new()];
     for n in 0..=bench.repetitions(20) {
-        let ours = [short.time()?, cold.time_cold()?, long.time()?];
+        let ours = [warm.time()?, cold.time_cold()?];
         for (times, time) in times.iter_mut().zip(ours) {
             // The first of each loads the program into memory.
             times.extend((n > 0).then_some(time));
@@ -43,7 +43,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
             }
         }
     }
-    let [warm, cold, long] = times.map(|times| Sample::of_durations(&times));
+    let [warm, cold] = times.map(|times| Sample::of_durations(&times));
     for (place, times) in peers {
         let theirs = Sample::of_durations(&times);
         let name = place.peer.name();
@@ -53,7 +53,6 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         if place.peer == Peer::Tmux {
             lines.push(line("warm", &warm, Goal::AtMost(1.5)));
             lines.push(line("cold", &cold, Goal::AtMost(3.0)));
-            lines.push(line("10,000 items", &long, Goal::AtMost(1.5)));
         } else {
             lines.push(line("cold", &cold, Goal::Below(1.0)));
         }
@@ -62,28 +61,27 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
 }
 
 /// A home whose screen was open before, with one conversation.
-struct Opened {
+pub struct Opened {
     stage: Stage,
     /// What the screen remembers, so that every start finds the same.
     memory: Vec<u8>,
 }
 
-const NAME: &str = "speaker";
-
 impl Opened {
-    fn new(bench: &Bench, items: usize) -> anyhow::Result<Self> {
+    pub fn new(bench: &Bench, items: usize) -> anyhow::Result<Self> {
         let mut stage = Stage::new(bench)?;
-        stage.talk(NAME, items)?;
-        leave(stage.open(NAME)?)?;
+        stage.talk(SPEAKER, items)?;
+        leave(stage.open(SPEAKER)?)?;
         let memory =
             std::fs::read(stage.lab.home.root().join("ui.json")).context("the screen remembered nothing")?;
         Ok(Self { stage, memory })
     }
 
-    fn time(&self) -> anyhow::Result<Duration> {
+    /// From the start of the screen to a typed character on it.
+    pub fn time(&self) -> anyhow::Result<Duration> {
         std::fs::write(self.stage.lab.home.root().join("ui.json"), &self.memory)?;
         let (mut terminal, started) = self.stage.start()?;
-        terminal.wait_for(&last_words(NAME), LIMIT)?;
+        terminal.wait_for(&last_words(SPEAKER), LIMIT)?;
         terminal.write(TYPED)?;
         let seen = terminal.wait_for(TYPED, LIMIT)?;
         leave(terminal)?;
@@ -98,16 +96,22 @@ impl Opened {
     }
 }
 
-fn time_peer(place: &Place) -> anyhow::Result<Duration> {
-    let mut running = place.start()?;
+/// The same of another program.
+pub fn time_peer(place: &Place) -> anyhow::Result<Duration> {
+    time_until_typed(place.start()?)
+}
+
+/// From a program's start to a typed character; ends it.
+pub fn time_until_typed(mut running: Running<'_>) -> anyhow::Result<Duration> {
+    let typed_at = Instant::now();
     running.terminal.write(TYPED)?;
     // Some are drawn before they read keys, and drop what was typed until then.
     let seen = loop {
         if let Ok(seen) = running.terminal.wait_for(TYPED, Duration::from_millis(300)) {
             break seen;
         }
-        if running.started.elapsed() > LIMIT {
-            anyhow::bail!("{} does not show what is typed", place.peer.name());
+        if typed_at.elapsed() > LIMIT {
+            anyhow::bail!("what is typed is not shown");
         }
         running.terminal.write(TYPED)?;
     };
