@@ -62,9 +62,9 @@ pub enum Command {
         after_help = "Example: consort send fixer \"now the other one\" --wait\n         consort send fixer --steer \"leave the tests alone\""
     )]
     Send(Send),
-    /// List the prompts that wait for an agent, in order; change or drop one.
+    /// List the prompts that wait for an agent, in order; change, drop or steer with one.
     #[command(
-        after_help = "Example: consort queue fixer\n         consort queue fixer --drop 3f2a9c1e\n         consort queue fixer --edit 3f2a9c1e \"only the first one\""
+        after_help = "Example: consort queue fixer\n         consort queue fixer --drop 3f2a9c1e\n         consort queue fixer --edit 3f2a9c1e \"only the first one\"\n         consort queue fixer --steer 3f2a9c1e"
     )]
     Queue(Queue),
     /// Print an agent's transcript.
@@ -388,6 +388,9 @@ pub struct Queue {
     /// Give this prompt another text.
     #[arg(long, num_args = 2, value_names = ["ID", "TEXT"], conflicts_with = "drop")]
     pub edit: Option<Vec<String>>,
+    /// Give this prompt to the turn that runs, where the agent can take it.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["drop", "edit"])]
+    pub steer: Option<String>,
     /// Print JSON.
     #[arg(long, conflicts_with_all = ["drop", "edit"])]
     pub json: bool,

@@ -1,7 +1,7 @@
 //! The prompts that wait for an agent.
 
-use consort_daemon::protocol::{Call, Done, QueuedPrompt};
-use consort_model::{PromptId, PromptOrigin};
+use consort_daemon::protocol::{Call, Done, NewPrompt, QueuedPrompt, Sent};
+use consort_model::PromptOrigin;
 
 use crate::args;
 use crate::exit::{Exit, Stop};
@@ -18,10 +18,22 @@ pub fn queue(args: &args::Queue) -> Result<(), Stop> {
         _ => None,
     };
     if let Some((wanted, text)) = edit {
-        let prompt = find(&waiting, wanted)?;
+        let prompt = find(&waiting, wanted)?.id;
         let call = Call::EditPrompt { agent: args.agent.clone(), prompt, text };
         // Not asked twice: a prompt that was dropped is not there any more.
         return Ok(link.call_once::<Done>(&call).map(drop)?);
+    }
+    if let Some(wanted) = &args.steer {
+        let found = find(&waiting, wanted)?;
+        // It is known by its id: sent again, it only changes how it is delivered.
+        let prompt = NewPrompt { id: found.id, text: found.text.clone(), attachments: vec![] };
+        let sent: Sent = link.call(&Call::Steer { agent: args.agent.clone(), prompt })?;
+        let words = match sent {
+            Sent { joins: true, .. } => "it joins the running turn",
+            Sent { waiting_behind: None, .. } => "it was delivered",
+            _ => "this agent cannot be steered; the prompt waits for its turn",
+        };
+        return Output::human().line(words);
     }
     if args.json {
         return print_json(&waiting);
@@ -38,7 +50,7 @@ pub fn queue(args: &args::Queue) -> Result<(), Stop> {
 }
 
 /// The waiting prompt that a person means.
-fn find(waiting: &[QueuedPrompt], wanted: &str) -> Result<PromptId, Stop> {
+fn find<'a>(waiting: &'a [QueuedPrompt], wanted: &str) -> Result<&'a QueuedPrompt, Stop> {
     let wanted = wanted.to_ascii_lowercase();
     let fits = |prompt: &&QueuedPrompt| {
         let id = prompt.id.to_string();
@@ -46,7 +58,7 @@ fn find(waiting: &[QueuedPrompt], wanted: &str) -> Result<PromptId, Stop> {
     };
     let mut found = waiting.iter().filter(fits);
     match (found.next(), found.next()) {
-        (Some(prompt), None) => Ok(prompt.id),
+        (Some(prompt), None) => Ok(prompt),
         (None, _) => {
             Err(Stop::new(Exit::Refused, format!("no prompt `{wanted}` waits; it was delivered or dropped")))
         }
@@ -74,7 +86,7 @@ fn shown(prompt: &QueuedPrompt, paint: Paint, now: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use consort_model::Timestamp;
+    use consort_model::{PromptId, Timestamp};
     use uuid::Uuid;
 
     use super::*;
@@ -93,7 +105,7 @@ mod tests {
     #[test]
     fn a_prompt_is_found_by_a_part_of_its_id_that_fits_it_alone() {
         let waiting = [prompt(0xaaaa_1111), prompt(0xbbbb_1111)];
-        assert_eq!(find(&waiting, "AAAA1111").unwrap(), waiting[0].id);
+        assert_eq!(find(&waiting, "AAAA1111").unwrap().id, waiting[0].id);
         for wanted in ["1111", "11", "cccc1111", ""] {
             assert_eq!(find(&waiting, wanted).unwrap_err().exit, Exit::Refused, "{wanted}");
         }

@@ -113,6 +113,36 @@ fn agents_are_created_listed_talked_to_and_closed() {
 }
 
 #[test]
+fn what_waits_is_listed_changed_and_dropped() {
+    let home = Home::started();
+    consort(&home, &["new", "--name", "ann", "[[ask execute make]]"]).code(0);
+    wait_status(&home, "ann", "needs input");
+    for text in ["[[say one]]", "[[say two]]", "[[say three]]"] {
+        consort(&home, &["send", "ann", text]).code(0);
+    }
+    let waiting = || consort(&home, &["queue", "ann", "--json"]).code(0).json();
+    let texts = |waiting: &Value| -> Vec<String> {
+        waiting.as_array().unwrap().iter().map(|prompt| prompt["text"].as_str().unwrap().to_owned()).collect()
+    };
+    let before = waiting();
+    assert_eq!(texts(&before), ["[[say one]]", "[[say two]]", "[[say three]]"]);
+    has(&before[0], &["id", "origin", "at", "joins"]);
+    let id = |n: usize| before[n]["id"].as_str().unwrap();
+    consort(&home, &["queue", "ann", "--drop", id(0)]).code(0);
+    consort(&home, &["queue", "ann", "--edit", id(1), "[[say 2]]"]).code(0);
+    let steer = consort(&home, &["queue", "ann", "--steer", id(2)]).code(0);
+    assert!(steer.out.contains("cannot be steered"), "{}", steer.out);
+    assert_eq!(texts(&waiting()), ["[[say 2]]", "[[say three]]"]);
+    let gone = consort(&home, &["queue", "ann", "--drop", id(0)]).code(4);
+    assert!(gone.err.contains("no prompt"), "{}", gone.err);
+    consort(&home, &["approve", "--agent", "ann", "--all"]).code(0);
+    home.client().wait_until("all were delivered", |state| {
+        state.agents.values().find(|agent| agent.name == "ann" && agent.queue.is_empty()).map(drop)
+    });
+    assert_eq!(consort(&home, &["queue", "ann"]).code(0).out, "nothing waits\n");
+}
+
+#[test]
 fn asks_are_shown_and_answered_once() {
     let home = Home::started();
     let ask = |steps: &str| {
