@@ -41,6 +41,7 @@ pub enum Support {
 use Support::{But, Lacks, Later, Untested, Works};
 
 /// Why an ACP agent is not steered.
+const NO_IMAGE: &str = "tells which file it looked at, without the image";
 const NO_STEERING: &str = "a prompt is a turn in ACP, so it waits";
 
 /// Why a command in the background is tried with two CLIs only.
@@ -102,6 +103,11 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "model-change", about: "Changes its model between turns", support: ALL },
     Scenario { name: "mode-change", about: "Changes its own mode between turns", support: ALL },
     Scenario { name: "image", about: "Sees an image in a prompt", support: ALL },
+    Scenario {
+        name: "image-read",
+        about: "Shows an image that it read from a file",
+        support: [Works, Lacks(NO_IMAGE), Lacks(NO_IMAGE), Works, Works],
+    },
     Scenario { name: "slash-command", about: "Offers slash commands and takes them", support: ALL },
     Scenario {
         name: "usage",

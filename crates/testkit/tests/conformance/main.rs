@@ -38,6 +38,7 @@ fn scenario(name: &str) -> Option<fn(&mut Stage)> {
         "model-change" => scenarios::model_change,
         "mode-change" => scenarios::mode_change,
         "image" => scenarios::image,
+        "image-read" => scenarios::image_read,
         "slash-command" => scenarios::slash_command,
         "usage" => scenarios::usage,
         "mcp-tool" => scenarios::mcp_tool,

@@ -1,6 +1,7 @@
 //! Turns that end by themselves.
 
 use consort_daemon::protocol::{Call, RuleView};
+use consort_model::image::from_base64;
 use consort_model::{
     Answer, AskBody, GrantScope, ItemBody, PermissionMode, PlanStatus, SettledBy, TeamTools, ToolKind,
     ToolStatus,
@@ -291,6 +292,18 @@ pub fn image(stage: &mut Stage) {
         .iter()
         .any(|item| matches!(&item.body, ItemBody::User { attachments, .. } if attachments.len() == 1));
     assert!(kept, "{:#?}", turn.items);
+}
+
+pub fn image_read(stage: &mut Stage) {
+    let path = stage.file("shot.png");
+    std::fs::write(&path, from_base64(IMAGE).unwrap()).unwrap();
+    let turn = stage.turn_allowed(&format!("[[read {}]]", path.display()));
+    turn.completed().without_trouble();
+    let tool = turn.tool();
+    assert_eq!((tool.tool, tool.status), (ToolKind::Read, ToolStatus::Completed), "{tool:#?}");
+    let [image] = &tool.images[..] else { panic!("one image should be in {tool:#?}") };
+    assert_eq!(image.mime_type, "image/png");
+    assert_eq!(image.bytes().unwrap(), std::fs::read(&path).unwrap(), "{tool:#?}");
 }
 
 pub fn slash_command(stage: &mut Stage) {
