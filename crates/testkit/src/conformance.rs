@@ -40,8 +40,10 @@ pub enum Support {
 
 use Support::{But, Lacks, Later, Untested, Works};
 
-/// Why an ACP agent is not steered.
+/// Why an image that an agent read is not shown.
 const NO_IMAGE: &str = "tells which file it looked at, without the image";
+
+/// Why an ACP agent is not steered.
 const NO_STEERING: &str = "a prompt is a turn in ACP, so it waits";
 
 /// Why a command in the background is tried with two CLIs only.
