@@ -19,13 +19,13 @@ mod wire;
 
 use std::sync::Arc;
 
-use consort_model::{Answer, Attachment, NoticeLevel, Signal};
+use consort_model::{NoticeLevel, Signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::{CallId, CallResult, Frame, HostCall, Launch, Output};
+use crate::{CallId, HostCall, Launch, Output};
 use asks::Asks;
 use calls::Calls;
 use handshake::{Peer, Way};
@@ -126,71 +126,9 @@ impl Acp {
         }
     }
 
-    /// The process runs: says hello.
-    pub fn start(&mut self) -> Output {
-        let mut out = Output::default();
-        self.hello(&mut out);
-        out
-    }
-
-    /// Takes in one frame.
-    pub fn receive(&mut self, frame: Frame<'_>) -> Output {
-        let mut out = Output::default();
-        if self.phase == Phase::Over {
-            return out;
-        }
-        match frame {
-            Frame::Line(line) => self.line(line.trim_ascii(), &mut out),
-            Frame::Oversized { len, head } => self.oversized(len, head, &mut out),
-        }
-        out
-    }
-
-    /// Begins a turn.
-    pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
-        let mut out = Output::default();
-        self.begin_turn(text, attachments, &mut out);
-        out
-    }
-
-    /// Tells the running turn to stop.
-    pub fn interrupt(&mut self) -> Output {
-        let mut out = Output::default();
-        self.cancel_turn(&mut out);
-        out
-    }
-
-    /// Answers an ask by its key.
-    pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
-        let mut out = Output::default();
-        self.answer_ask(key, answer, &mut out);
-        out
-    }
-
-    /// Chooses a value for one of the session's options; the reason if it cannot.
-    pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
-        let mut out = Output::default();
-        self.choose_option(option, value, &mut out)?;
-        Ok(out)
-    }
-
-    /// Takes in the host's answer to a call.
-    pub fn complete(&mut self, call: &CallId, result: CallResult) -> Output {
-        let mut out = Output::default();
-        self.complete_call(call, result, &mut out);
-        out
-    }
-
     /// Calls that were handed out and not answered.
     pub fn pending_calls(&self) -> Vec<(CallId, HostCall)> {
         self.calls.pending()
-    }
-
-    /// The process ended: unfinished tool calls have failed. The turn itself is ended by the hub, which knows why.
-    pub fn ended(&mut self) -> Output {
-        let mut out = Output::default();
-        self.give_up(&mut out);
-        out
     }
 
     /// The frame that closes the session, where the agent can.
@@ -198,7 +136,13 @@ impl Acp {
         self.close_session()
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Output) {
+    /// Whether the session is over: what the process says then means nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Takes in one line.
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Output) {
         if line.is_empty() {
             return;
         }
@@ -253,7 +197,8 @@ impl Acp {
         }
     }
 
-    fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
+    /// Takes in the beginning of a line that was too long.
+    pub(crate) fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
         let peek = wire::peek(head);
         let method = peek.as_ref().and_then(|peek| peek.method).unwrap_or("message");
         warn(out, format!("A {method} of {len} bytes was too long and was left out: {}", excerpt(head)));

@@ -25,12 +25,12 @@ mod wire;
 
 use std::sync::Arc;
 
-use consort_model::{Answer, Attachment, NoticeLevel, PermissionMode, SessionInfo, Signal, SlashCommand};
+use consort_model::{NoticeLevel, PermissionMode, SessionInfo, Signal, SlashCommand};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::{CommandLine, Frame, Launch, Output};
+use crate::{CommandLine, Launch, Output};
 use asks::Asks;
 use messages::Stream;
 use options::{Options, mode_of};
@@ -127,82 +127,19 @@ impl Claude {
         self.arguments()
     }
 
-    /// The process runs: says hello.
-    pub fn start(&mut self) -> Output {
-        let mut out = Output::default();
-        self.hello(&mut out);
-        out
-    }
-
-    /// Takes in one frame.
-    pub fn receive(&mut self, frame: Frame<'_>) -> Output {
-        let mut out = Output::default();
-        if self.phase == Phase::Over {
-            return out;
-        }
-        match frame {
-            Frame::Line(line) => self.line(line.trim_ascii(), &mut out),
-            Frame::Oversized { len, head } => self.oversized(len, head, &mut out),
-        }
-        out
-    }
-
-    /// Begins a turn.
-    pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
-        let mut out = Output::default();
-        self.begin_turn(text, attachments, &mut out);
-        out
-    }
-
-    /// Gives more words to the running turn.
-    pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
-        let mut out = Output::default();
-        self.offer(key, text, attachments, &mut out);
-        out
-    }
-
-    /// Tells the running turn to stop.
-    pub fn interrupt(&mut self) -> Output {
-        let mut out = Output::default();
-        self.stop_turn(&mut out);
-        out
-    }
-
-    /// Answers an ask by its key.
-    pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
-        let mut out = Output::default();
-        self.answer_ask(key, answer, &mut out);
-        out
-    }
-
-    /// Follows the person's choice of a permission mode with the agent's own.
-    pub fn set_permissions(&mut self, permissions: PermissionMode) -> Output {
-        let mut out = Output::default();
-        self.follow_permissions(permissions, &mut out);
-        out
-    }
-
-    /// Chooses a value for one of the session's options; the reason if it cannot.
-    pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
-        let mut out = Output::default();
-        self.choose_option(option, value, &mut out)?;
-        Ok(out)
-    }
-
-    /// The process ended: unfinished tool calls have failed. The turn itself is ended by the hub, which knows why.
-    pub fn ended(&mut self) -> Output {
-        let mut out = Output::default();
-        self.give_up(&mut out);
-        out
-    }
-
     /// The frame that ends the session. Unlike most signals it also ends the commands that the agent runs.
     pub fn farewell(&mut self) -> Option<Vec<u8>> {
         let id = self.next_id();
         Some(wire::request(&id, &json!({"subtype": "end_session"})))
     }
 
-    fn line(&mut self, line: &[u8], out: &mut Output) {
+    /// Whether the session is over: what the process says then means nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Takes in one line.
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Output) {
         if line.is_empty() {
             return;
         }
@@ -237,7 +174,8 @@ impl Claude {
         }
     }
 
-    fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
+    /// Takes in the beginning of a line that was too long.
+    pub(crate) fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
         let peek = wire::peek(head);
         let kind = one_line(peek.kind.unwrap_or("message"));
         warn(out, format!("A {kind} of {len} bytes was too long and was left out: {}", excerpt(head)));

@@ -22,14 +22,12 @@ mod wire;
 
 use std::sync::Arc;
 
-use consort_model::{
-    Answer, Attachment, NoticeLevel, PermissionMode, PlanEntry, PlanStatus, Signal, ToolCallId,
-};
+use consort_model::{NoticeLevel, PermissionMode, PlanEntry, PlanStatus, Signal, ToolCallId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::{CommandLine, Frame, Launch, Output};
+use crate::{CommandLine, Launch, Output};
 use asks::Asks;
 use diffs::Change;
 use handshake::Way;
@@ -277,76 +275,13 @@ impl Codex {
         CommandLine { before: vec!["app-server".to_owned()], ..CommandLine::default() }
     }
 
-    /// The process runs: says hello.
-    pub fn start(&mut self) -> Output {
-        let mut out = Output::default();
-        self.hello(&mut out);
-        out
+    /// Whether the session is over: what the process says then means nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
     }
 
-    /// Takes in one frame.
-    pub fn receive(&mut self, frame: Frame<'_>) -> Output {
-        let mut out = Output::default();
-        if self.phase == Phase::Over {
-            return out;
-        }
-        match frame {
-            Frame::Line(line) => self.line(line.trim_ascii(), &mut out),
-            Frame::Oversized { len, head } => self.oversized(len, head, &mut out),
-        }
-        out
-    }
-
-    /// Begins a turn.
-    pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
-        let mut out = Output::default();
-        self.begin_turn(text, attachments, &mut out);
-        out
-    }
-
-    /// Gives more words to the running turn.
-    pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
-        let mut out = Output::default();
-        self.offer(key, text, attachments, &mut out);
-        out
-    }
-
-    /// Tells the running turn to stop.
-    pub fn interrupt(&mut self) -> Output {
-        let mut out = Output::default();
-        self.cancel_turn(&mut out);
-        out
-    }
-
-    /// Answers an ask by its key.
-    pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
-        let mut out = Output::default();
-        self.answer_ask(key, answer, &mut out);
-        out
-    }
-
-    /// Chooses a value for one of the thread's options; the reason if it cannot.
-    pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
-        let mut out = Output::default();
-        self.choose_option(option, value, &mut out)?;
-        Ok(out)
-    }
-
-    /// The person chose another permission mode.
-    pub fn set_permissions(&mut self, permissions: PermissionMode) -> Output {
-        let mut out = Output::default();
-        self.permit(permissions, &mut out);
-        out
-    }
-
-    /// The process ended: unfinished tool calls have failed. The turn itself is ended by the hub, which knows why.
-    pub fn ended(&mut self) -> Output {
-        let mut out = Output::default();
-        self.give_up(&mut out);
-        out
-    }
-
-    fn line(&mut self, line: &[u8], out: &mut Output) {
+    /// Takes in one line.
+    pub(crate) fn line(&mut self, line: &[u8], out: &mut Output) {
         if line.is_empty() {
             return;
         }
@@ -382,7 +317,8 @@ impl Codex {
         }
     }
 
-    fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
+    /// Takes in the beginning of a line that was too long.
+    pub(crate) fn oversized(&mut self, len: u64, head: &[u8], out: &mut Output) {
         let peek = wire::peek(head);
         let what = one_line(peek.method.unwrap_or("message"));
         warn(out, format!("A {what} of {len} bytes was too long and was left out: {}", excerpt(head)));

@@ -160,6 +160,24 @@ pub enum Driver {
     Claude(claude::Claude),
 }
 
+/// The same for every driver, which it is by name.
+macro_rules! each {
+    ($self:ident, $driver:ident => $does:expr) => {
+        match $self {
+            Self::Acp($driver) => $does,
+            Self::Codex($driver) => $does,
+            Self::Claude($driver) => $does,
+        }
+    };
+}
+
+/// What a driver tells while it does something.
+fn told(does: impl FnOnce(&mut Output)) -> Output {
+    let mut out = Output::default();
+    does(&mut out);
+    out
+}
+
 impl Driver {
     /// A fresh state machine, if this version of Consort has one for `kind`.
     pub fn new(kind: DriverKind, launch: Launch) -> Option<Self> {
@@ -182,107 +200,83 @@ impl Driver {
 
     /// The process runs: what to say first.
     pub fn start(&mut self) -> Output {
-        match self {
-            Self::Acp(acp) => acp.start(),
-            Self::Codex(codex) => codex.start(),
-            Self::Claude(claude) => claude.start(),
-        }
+        told(|out| each!(self, driver => driver.hello(out)))
     }
 
     /// Takes in one frame.
     pub fn receive(&mut self, frame: Frame<'_>) -> Output {
-        match self {
-            Self::Acp(acp) => acp.receive(frame),
-            Self::Codex(codex) => codex.receive(frame),
-            Self::Claude(claude) => claude.receive(frame),
+        if each!(self, driver => driver.is_over()) {
+            return Output::default();
         }
+        told(|out| match frame {
+            Frame::Line(line) => each!(self, driver => driver.line(line.trim_ascii(), out)),
+            Frame::Oversized { len, head } => each!(self, driver => driver.oversized(len, head, out)),
+        })
     }
 
     /// Begins a turn. Called only between [`Signal::Ready`] and the next turn's [`Signal::TurnEnded`], one at a time.
     pub fn prompt(&mut self, text: &str, attachments: &[Attachment]) -> Output {
-        match self {
-            Self::Acp(acp) => acp.prompt(text, attachments),
-            Self::Codex(codex) => codex.prompt(text, attachments),
-            Self::Claude(claude) => claude.prompt(text, attachments),
-        }
+        told(|out| each!(self, driver => driver.begin_turn(text, attachments, out)))
     }
 
     /// Gives more words to the running turn. What becomes of them is told by [`Signal::Joined`] or [`Signal::NotJoined`]
     /// with the same key, once, unless the process ends first. Called for drivers that can, while a turn runs.
     pub fn steer(&mut self, key: &str, text: &str, attachments: &[Attachment]) -> Output {
-        match self {
-            Self::Acp(_) => {
-                Output { signals: vec![Signal::NotJoined { key: key.to_owned() }], ..Output::default() }
-            }
-            Self::Codex(codex) => codex.steer(key, text, attachments),
-            Self::Claude(claude) => claude.steer(key, text, attachments),
-        }
+        told(|out| match self {
+            Self::Acp(_) => out.signals.push(Signal::NotJoined { key: key.to_owned() }),
+            Self::Codex(codex) => codex.offer(key, text, attachments, out),
+            Self::Claude(claude) => claude.offer(key, text, attachments, out),
+        })
     }
 
     /// Tells the running turn to stop; open asks are answered as cancelled. Without a turn it does nothing.
     pub fn interrupt(&mut self) -> Output {
-        match self {
-            Self::Acp(acp) => acp.interrupt(),
-            Self::Codex(codex) => codex.interrupt(),
-            Self::Claude(claude) => claude.interrupt(),
-        }
+        told(|out| each!(self, driver => driver.stop_turn(out)))
     }
 
     /// Answers an ask by its key. An unknown key does nothing.
     pub fn answer(&mut self, key: &str, answer: &Answer) -> Output {
-        match self {
-            Self::Acp(acp) => acp.answer(key, answer),
-            Self::Codex(codex) => codex.answer(key, answer),
-            Self::Claude(claude) => claude.answer(key, answer),
-        }
+        told(|out| each!(self, driver => driver.answer_ask(key, answer, out)))
     }
 
     /// The person chose another permission mode; told to agents that have such modes themselves.
     pub fn set_permissions(&mut self, permissions: PermissionMode) -> Output {
-        match self {
+        told(|out| match self {
             // An ACP agent asks for everything that it does not allow by itself; Consort's policy answers.
-            Self::Acp(_) => Output::default(),
-            Self::Codex(codex) => codex.set_permissions(permissions),
-            Self::Claude(claude) => claude.set_permissions(permissions),
-        }
+            Self::Acp(_) => {}
+            Self::Codex(codex) => codex.follow_permissions(permissions, out),
+            Self::Claude(claude) => claude.follow_permissions(permissions, out),
+        })
     }
 
     /// Chooses a value for one of the session's options; the reason if it cannot.
     pub fn choose(&mut self, option: &str, value: &str) -> Result<Output, String> {
-        match self {
-            Self::Acp(acp) => acp.choose(option, value),
-            Self::Codex(codex) => codex.choose(option, value),
-            Self::Claude(claude) => claude.choose(option, value),
-        }
+        let mut out = Output::default();
+        each!(self, driver => driver.choose_option(option, value, &mut out))?;
+        Ok(out)
     }
 
     /// Takes in the host's answer to a call. An unknown call does nothing.
     pub fn complete(&mut self, call: &CallId, result: CallResult) -> Output {
-        match self {
-            Self::Acp(acp) => acp.complete(call, result),
-            // Codex does its files and commands itself.
-            Self::Codex(_) => Output::default(),
-            // It works on files and commands itself and calls for nothing.
-            Self::Claude(_) => Output::default(),
-        }
+        told(|out| match self {
+            Self::Acp(acp) => acp.complete_call(call, result, out),
+            // They work on files and commands themselves and call for nothing.
+            Self::Codex(_) | Self::Claude(_) => {}
+        })
     }
 
     /// Calls that were handed out and not answered; made again after a crash.
     pub fn pending_calls(&self) -> Vec<(CallId, HostCall)> {
         match self {
             Self::Acp(acp) => acp.pending_calls(),
-            Self::Codex(_) => Vec::new(),
-            Self::Claude(_) => Vec::new(),
+            Self::Codex(_) | Self::Claude(_) => Vec::new(),
         }
     }
 
-    /// The process ended: what that does to the turn and its tools. Asks are settled by the hub.
+    /// The process ended: unfinished tool calls have failed. The turn is ended and asks are settled by the hub, which knows
+    /// why.
     pub fn ended(&mut self) -> Output {
-        match self {
-            Self::Acp(acp) => acp.ended(),
-            Self::Codex(codex) => codex.ended(),
-            Self::Claude(claude) => claude.ended(),
-        }
+        told(|out| each!(self, driver => driver.give_up(out)))
     }
 
     /// What to write before the process is stopped, where the protocol has such a thing.

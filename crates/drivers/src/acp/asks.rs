@@ -182,7 +182,7 @@ impl Acp {
         twice
     }
 
-    pub(super) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
+    pub(crate) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
         match self.asks.take(key) {
             Some(Open::Permission { tool, options }) => {
                 self.answer_permission(key, &tool, &options, answer, out)
@@ -200,7 +200,7 @@ impl Acp {
             None => return,
         }
         if *answer == Answer::Stop {
-            self.cancel_turn(out);
+            self.stop_turn(out);
         }
     }
 

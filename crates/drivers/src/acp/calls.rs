@@ -161,7 +161,7 @@ impl Acp {
         path.to_str().map(str::to_owned).ok_or_else(|| format!("the path {shown} is not UTF-8"))
     }
 
-    pub(super) fn complete_call(&mut self, call: &CallId, result: CallResult, out: &mut Output) {
+    pub(crate) fn complete_call(&mut self, call: &CallId, result: CallResult, out: &mut Output) {
         let Some(index) = self.calls.open.iter().position(|open| open.call == *call) else { return };
         let OpenCall { request, what, .. } = self.calls.open.remove(index);
         let answer = match (&what, result) {

@@ -66,7 +66,7 @@ pub struct Login {
 }
 
 impl Acp {
-    pub(super) fn hello(&mut self, out: &mut Output) {
+    pub(crate) fn hello(&mut self, out: &mut Output) {
         let mut meta = v1::Meta::new();
         // A convention from before the protocol had terminal logins: with it, agents say which command to run.
         meta.insert("terminal-auth".to_owned(), Value::Bool(true));

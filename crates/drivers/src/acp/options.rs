@@ -124,7 +124,7 @@ impl Acp {
         }
     }
 
-    pub(super) fn choose_option(&mut self, id: &str, value: &str, out: &mut Output) -> Result<(), String> {
+    pub(crate) fn choose_option(&mut self, id: &str, value: &str, out: &mut Output) -> Result<(), String> {
         if self.phase != Phase::Open {
             return Err("the session is not open yet".to_owned());
         }

@@ -32,7 +32,7 @@ impl Tokens {
 }
 
 impl Acp {
-    pub(super) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
+    pub(crate) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
         let (Phase::Open, None, Some(session)) = (self.phase, self.turn, self.session.clone()) else {
             return warn(out, "A prompt came at a time when the agent takes none, and was not sent.");
         };
@@ -68,7 +68,7 @@ impl Acp {
         self.send(Request::Prompt, "session/prompt", params, out);
     }
 
-    pub(super) fn cancel_turn(&mut self, out: &mut Output) {
+    pub(crate) fn stop_turn(&mut self, out: &mut Output) {
         let Some(turn) = &mut self.turn else { return };
         turn.interrupted = true;
         self.cancel_asks(out);
@@ -110,7 +110,7 @@ impl Acp {
         out.signals.push(Signal::TurnEnded(outcome));
     }
 
-    pub(super) fn give_up(&mut self, out: &mut Output) {
+    pub(crate) fn give_up(&mut self, out: &mut Output) {
         self.fail_tools(out);
         self.phase = Phase::Over;
         self.turn = None;

@@ -250,7 +250,7 @@ impl Claude {
         self.tasks.tool(task?).map(ToolCallId::new)
     }
 
-    pub(super) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
+    pub(crate) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
         let Some(ask) = self.asks.take(key) else { return };
         match &*ask {
             Open::Tool(permission) if permission.is_question() => {

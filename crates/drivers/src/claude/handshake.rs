@@ -62,7 +62,7 @@ impl Claude {
         CommandLine { before: Vec::new(), after, environment }
     }
 
-    pub(super) fn hello(&mut self, out: &mut Output) {
+    pub(crate) fn hello(&mut self, out: &mut Output) {
         let request = json!({"subtype": "initialize", "hooks": null, "forwardSubagentText": true});
         self.send(Request::Initialize, request, out);
         if self.launch.mcp_servers.is_empty() {

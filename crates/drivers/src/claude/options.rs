@@ -145,7 +145,7 @@ impl Claude {
         }
     }
 
-    pub(super) fn choose_option(
+    pub(crate) fn choose_option(
         &mut self,
         option: &str,
         value: &str,
@@ -184,7 +184,7 @@ impl Claude {
         Ok(())
     }
 
-    pub(super) fn follow_permissions(&mut self, permissions: PermissionMode, out: &mut Output) {
+    pub(crate) fn follow_permissions(&mut self, permissions: PermissionMode, out: &mut Output) {
         self.permissions = permissions;
         let mode = mode_of(permissions);
         if self.phase != Phase::Over && self.options.mode != mode {

@@ -12,7 +12,7 @@ use super::{Claude, Phase, Request, wire};
 use crate::Output;
 
 impl Claude {
-    pub(super) fn offer(&mut self, key: &str, text: &str, attachments: &[Attachment], out: &mut Output) {
+    pub(crate) fn offer(&mut self, key: &str, text: &str, attachments: &[Attachment], out: &mut Output) {
         let running = self.turn.as_ref().is_some_and(|turn| !turn.interrupted);
         if self.phase != Phase::Open || !running {
             return out.signals.push(Signal::NotJoined { key: key.to_owned() });

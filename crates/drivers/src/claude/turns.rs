@@ -59,7 +59,7 @@ struct ModelUsage {
 }
 
 impl Claude {
-    pub(super) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
+    pub(crate) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
         if self.phase != Phase::Open || self.turn.is_some() {
             return warn(out, "A prompt came at a time when the agent takes none, and was not sent.");
         }
@@ -68,7 +68,7 @@ impl Claude {
         out.frames.push(wire::line(&message));
     }
 
-    pub(super) fn stop_turn(&mut self, out: &mut Output) {
+    pub(crate) fn stop_turn(&mut self, out: &mut Output) {
         let Some(turn) = &mut self.turn else { return };
         turn.interrupted = true;
         // The agent would begin a turn with what it has not taken in yet.
@@ -184,7 +184,7 @@ impl Claude {
     }
 
     /// The process ended: nothing that is open will end any more.
-    pub(super) fn give_up(&mut self, out: &mut Output) {
+    pub(crate) fn give_up(&mut self, out: &mut Output) {
         self.tools.fail(|_| false, out);
         self.phase = Phase::Over;
         self.turn = None;

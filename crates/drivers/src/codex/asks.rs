@@ -425,7 +425,7 @@ impl Codex {
         out.signals.push(Signal::Ask { key, title: title_of(title), body });
     }
 
-    pub(super) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
+    pub(crate) fn answer_ask(&mut self, key: &str, answer: &Answer, out: &mut Output) {
         match self.asks.take(key) {
             Some(Open::Approval { place, offers, cancel }) => {
                 self.answer_approval(key, &place, &offers, cancel, answer, out);
@@ -445,7 +445,7 @@ impl Codex {
             None => return,
         }
         if *answer == Answer::Stop {
-            self.cancel_turn(out);
+            self.stop_turn(out);
         }
     }
 

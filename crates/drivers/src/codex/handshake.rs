@@ -64,7 +64,7 @@ struct Thread {
 }
 
 impl Codex {
-    pub(super) fn hello(&mut self, out: &mut Output) {
+    pub(crate) fn hello(&mut self, out: &mut Output) {
         let params = json!({
             "clientInfo": {"name": "consort", "title": "Consort", "version": env!("CARGO_PKG_VERSION")},
             "capabilities": {"experimentalApi": true, "optOutNotificationMethods": UNWANTED},

@@ -296,7 +296,7 @@ impl Codex {
         }
     }
 
-    pub(super) fn permit(&mut self, mode: PermissionMode, out: &mut Output) {
+    pub(crate) fn follow_permissions(&mut self, mode: PermissionMode, out: &mut Output) {
         self.launch.permissions = mode;
         if self.phase == Phase::Open && self.permissions != mode {
             self.apply_permissions(out);
@@ -311,7 +311,7 @@ impl Codex {
         self.send(Request::Choose(wanted), "thread/settings/update", params, out);
     }
 
-    pub(super) fn choose_option(&mut self, id: &str, value: &str, out: &mut Output) -> Result<(), String> {
+    pub(crate) fn choose_option(&mut self, id: &str, value: &str, out: &mut Output) -> Result<(), String> {
         if self.phase != Phase::Open {
             return Err("Codex has no open thread yet, so nothing can be chosen.".to_owned());
         }

@@ -29,7 +29,7 @@ impl Codex {
         true
     }
 
-    pub(super) fn offer(&mut self, key: &str, text: &str, attachments: &[Attachment], out: &mut Output) {
+    pub(crate) fn offer(&mut self, key: &str, text: &str, attachments: &[Attachment], out: &mut Output) {
         let key = key.to_owned();
         let Some(turn) = self.turn.as_ref().filter(|turn| self.phase == Phase::Open && !turn.interrupted)
         else {

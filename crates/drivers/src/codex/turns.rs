@@ -116,7 +116,7 @@ struct Tokens {
 }
 
 impl Codex {
-    pub(super) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
+    pub(crate) fn begin_turn(&mut self, text: &str, attachments: &[Attachment], out: &mut Output) {
         let (Phase::Open, None, Some(thread)) = (self.phase, &self.turn, self.thread.clone()) else {
             return warn(out, "A prompt came at a time when Codex takes none, and was not sent.");
         };
@@ -142,7 +142,7 @@ impl Codex {
         }
     }
 
-    pub(super) fn cancel_turn(&mut self, out: &mut Output) {
+    pub(crate) fn stop_turn(&mut self, out: &mut Output) {
         let Some(turn) = &mut self.turn else { return };
         let again = std::mem::replace(&mut turn.interrupted, true);
         if turn.begun && !again {
@@ -474,7 +474,7 @@ impl Codex {
     }
 
     /// The process ended: unfinished tool calls have failed. The turn itself is ended by the hub, which knows why.
-    pub(super) fn give_up(&mut self, out: &mut Output) {
+    pub(crate) fn give_up(&mut self, out: &mut Output) {
         self.end_tools(Ended::Process, out);
         self.phase = Phase::Over;
         self.turn = None;
