@@ -13,7 +13,7 @@ use anyhow::Context;
 use consort_testkit::clis::Cli;
 use consort_testkit::harness::processes;
 use consort_testkit::model;
-use consort_testkit::terminal::Terminal;
+use consort_testkit::terminal::{Terminal, TerminalError};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -36,6 +36,9 @@ pub const AGENTS: [Peer; 4] =
 
 /// These, and what a terminal program can be.
 pub const ALL: [Peer; 5] = [Peer::Tmux, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
+
+/// A turn of the mouse's wheel in the middle of the screen.
+const WHEEL_DOWN: &str = "\x1b[<65;100;20M";
 
 /// The variable that everything started here has in its environment.
 const MARK: &str = "CONSORT_BENCH_PEER";
@@ -226,6 +229,27 @@ impl Running<'_> {
         self.terminal.wait_for(text, LIMIT)?;
         hear_for(&mut self.terminal, Duration::from_millis(600))?;
         Ok(self.terminal.write("\r")?)
+    }
+
+    /// Waits for the last words of an answer that is streamed for as long as this.
+    pub fn wait_for_end_of_answer(&mut self, words: &str, lasts: Duration) -> anyhow::Result<()> {
+        if self.place.peer != Peer::Claudechic {
+            self.terminal.wait_for(words, LIMIT)?;
+            return Ok(());
+        }
+        // It follows a long answer for a while only. A person would scroll down at the end, so that is done.
+        let until = Instant::now() + lasts + LIMIT;
+        let mut patience = lasts + Duration::from_secs(3);
+        loop {
+            match self.terminal.wait_for(words, patience) {
+                Ok(_) => return Ok(()),
+                Err(TerminalError::Late { .. }) if Instant::now() < until => {
+                    self.terminal.write(WHEEL_DOWN)?;
+                    patience = Duration::from_millis(500);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }
 

@@ -35,6 +35,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     let repeats = if bench.quick { REPEATS / 3 } else { REPEATS };
     let tokens = tokens_of_markdown() * repeats;
     let thousands = tokens as f64 / 1000.0;
+    let lasts = Duration::from_secs_f64(tokens as f64 / RATE as f64);
     let scenario = json!({"scenarios": {"stream": {"arg": "0", "steps": [{
         "text": format!("{MARKDOWN}Part {{n}} of round {{arg}} is over.\n\n"), "repeat": repeats, "chunk": TOKEN, "pace_ms": 1000 / RATE,
     }]}}});
@@ -70,7 +71,7 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
         written.push((screen.count() - before.2) as f64 / 1024.0 / thousands);
         for (peer, running, times) in &mut peers {
             let last = format!("Part {repeats} of round {round} is over.");
-            times.push(stream_of(running, round, &last).with_context(|| peer.name())? / thousands);
+            times.push(stream_of(running, round, &last, lasts).with_context(|| peer.name())? / thousands);
         }
     }
     leave(screen)?;
@@ -93,13 +94,13 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Milliseconds of processor time that an answer took.
-fn stream_of(running: &mut Running<'_>, round: usize, last: &str) -> anyhow::Result<f64> {
+/// Milliseconds of processor time that an answer took, which is streamed for as long as this.
+fn stream_of(running: &mut Running<'_>, round: usize, last: &str, lasts: Duration) -> anyhow::Result<f64> {
     running.prompt(&format!("[[stream {round}]]"))?;
     let pids = running.processes()?;
     let look = || pids.iter().map(|pid| ticks(*pid)).sum::<u64>();
     let before = look();
-    running.terminal.wait_for(last, LIMIT)?;
+    running.wait_for_end_of_answer(last, lasts)?;
     // Some draw the whole answer anew when it is over.
     hear_for(&mut running.terminal, AFTER)?;
     Ok((look() - before) as f64 * 1000.0 / TICKS_PER_SECOND)
