@@ -141,7 +141,6 @@ impl Field {
             return match (&self.default, self.required) {
                 (Some(default), _) => Ok(Some(default.clone())),
                 (None, false) => Ok(None),
-                (None, true) if self.kind == Kind::Text => Ok(Some(Value::from(""))),
                 (None, true) => Err(format!("{} is needed: {}", self.key, self.describe())),
             };
         }

@@ -156,6 +156,7 @@ fn body_weight(body: &ItemBody) -> usize {
     match body {
         ItemBody::User { text, attachments, .. } => text.len() + attachments_weight(attachments),
         ItemBody::Text { text } | ItemBody::Thinking { text } => text.len(),
+        ItemBody::Image(image) => image.data.len(),
         ItemBody::Tool(call) => tool_weight(call),
         _ => 0,
     }
@@ -164,7 +165,8 @@ fn body_weight(body: &ItemBody) -> usize {
 fn tool_weight(call: &ToolCall) -> usize {
     let diffs =
         call.diffs.iter().map(|diff| diff.new_text.len() + diff.old_text.as_ref().map_or(0, String::len));
-    call.output.len() + diffs.sum::<usize>()
+    let images = call.images.iter().map(|image| image.data.len());
+    call.output.len() + diffs.sum::<usize>() + images.sum::<usize>()
 }
 
 fn attachments_weight(attachments: &[Attachment]) -> usize {

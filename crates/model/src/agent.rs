@@ -60,6 +60,9 @@ pub struct Agent {
     pub turn: Option<Turn>,
     /// How the last turn ended.
     pub last_outcome: Option<TurnOutcome>,
+    /// When it last ended a turn or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Prompts that wait for their turn, in order.
     pub queue: VecDeque<Prompt>,
     /// Prompts taken lately, so that the same prompt sent again is recognised.

@@ -97,6 +97,7 @@ pub fn create(
         permissions: request.permissions,
         turn: None,
         last_outcome: None,
+        ended_at: None,
         queue: request.prompt.clone().into_iter().collect(),
         taken: Default::default(),
         offered: vec![],

@@ -104,7 +104,7 @@ pub enum NoticeLevel {
 }
 
 /// Something given with a prompt besides its text.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Attachment {
     /// An image.

@@ -262,6 +262,7 @@ impl Agent {
                 self.waits.clear();
                 self.mark_letters(|letter| letter.state == LetterState::Delivered, LetterState::Read);
                 self.last_outcome = Some(outcome.clone());
+                self.ended_at = Some(at);
                 if self.team_tools == TeamTools::Unknown {
                     self.team_tools = TeamTools::Missing;
                 }

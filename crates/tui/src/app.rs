@@ -29,7 +29,7 @@ pub(crate) use act::edit;
 pub use asks::AskFocus;
 pub use connection::{Connection, Reply};
 pub use mouse::{Hit, Hits, Selection};
-pub use prompt::Completion;
+pub use prompt::{Completion, Draft};
 
 use crate::desk::Arrangement;
 use crate::editor::Editor;
@@ -434,6 +434,11 @@ impl App {
             .map(|(agent, editor)| (*agent, editor.text().to_owned()))
             .collect();
         self.memory.blank_draft = self.blank.text().to_owned();
+        self.memory.unread = self.unread.iter().copied().filter(known).collect();
+        // Before the first snapshot nothing of what happened meanwhile was told.
+        if self.connection != Connection::Connecting {
+            self.memory.left_at = self.wall;
+        }
         self.memory.clone()
     }
 
@@ -580,7 +585,8 @@ impl App {
     /// When something is due although nothing happens.
     pub fn due(&self) -> Option<Instant> {
         let toast = self.toast.as_ref().map(|toast| toast.until);
-        [self.next_spin, toast, self.save_at, self.leaving_until, self.ask.armed_at()]
+        let in_inbox = self.inbox().and_then(|inbox| inbox.ask.armed_at());
+        [self.next_spin, toast, self.save_at, self.leaving_until, self.ask.armed_at(), in_inbox]
             .into_iter()
             .flatten()
             .min()
@@ -609,8 +615,8 @@ impl App {
             self.save_at = None;
             self.effect(Effect::Save);
         }
-        if self.ask.arm(now) {
-            self.damage.panes = true;
+        if self.ask.arm(now) | self.ask_focus_mut().arm(now) {
+            self.redraw();
         }
         match (self.spins(), self.next_spin) {
             (false, _) => self.next_spin = None,

@@ -60,12 +60,11 @@ impl Keys {
 
     /// What a key does while `context` has the keyboard.
     pub fn action(&self, context: Context, key: Key) -> Option<Action> {
-        self.actions
-            .get(&(context, key))
-            .or_else(|| {
-                context.falls_through().then(|| self.actions.get(&(Context::Anywhere, key))).flatten()
-            })
-            .copied()
+        let anywhere = || {
+            let action = self.actions.get(&(Context::Anywhere, key))?;
+            (context.falls_through() || action.works_over_everything()).then_some(action)
+        };
+        self.actions.get(&(context, key)).or_else(anywhere).copied()
     }
 
     /// The first key of an action, as it is shown to people; empty if it has none.

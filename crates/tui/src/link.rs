@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use consort_daemon::protocol::{Call, ErrorBody, Notification, PROTOCOL_VERSION};
+use consort_model::AgentId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -104,6 +105,15 @@ impl Link {
     /// What to wait for, and whether there is something to write.
     pub fn interest(&self) -> Option<(BorrowedFd<'_>, bool)> {
         self.stream.as_ref().map(|stream| (stream.as_fd(), !self.outgoing.is_empty()))
+    }
+
+    /// The prompts that no daemon was told of: for whom, and their texts.
+    pub fn unsent(&self) -> Vec<(AgentId, String)> {
+        let text = |asked: &Asked| match &asked.reply {
+            Reply::Sent(agent, prompt) | Reply::Steered(agent, prompt) => Some((*agent, prompt.text.clone())),
+            _ => None,
+        };
+        if self.is_up() { Vec::new() } else { self.asked.values().filter_map(text).collect() }
     }
 
     /// Whether something was asked that is not answered.

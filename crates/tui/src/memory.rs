@@ -2,7 +2,7 @@
 //!
 //! Nothing here matters to the daemon or to an agent. A file that cannot be read counts as none, and is replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -29,6 +29,10 @@ pub struct Memory {
     pub blank_draft: String,
     /// Prompts that were sent, oldest first.
     pub history: Vec<String>,
+    /// Agents with something new since they were last looked at.
+    pub unread: BTreeSet<AgentId>,
+    /// When the screen was left, in milliseconds since 1970; 0: never.
+    pub left_at: i64,
     /// The name of the theme; none: as the terminal is.
     pub theme: Option<String>,
     /// Whether the list of agents is hidden.

@@ -99,6 +99,7 @@ pub fn run(app: App, home: Home, program: PathBuf) -> Result<(), ScreenError> {
     screen.app.cell = Terminal::cell();
     screen.connect(true);
     let outcome = screen.go(&mut terminal);
+    screen.app.keep_unsent(screen.link.unsent());
     screen.save();
     // There is nobody to forget anything if the terminal is gone.
     drop(write_all(screen.app.pictures.forgetting().as_bytes()));

@@ -1,6 +1,7 @@
 //! The whole screen in one process: keys go in, a daemon that is played answers, and what is seen is compared.
 
 mod behaviour;
+mod care;
 mod chores;
 mod images;
 mod pictures;

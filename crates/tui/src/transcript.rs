@@ -23,6 +23,9 @@ pub const PAGE: u32 = 60;
 /// Items that are held at most; those farthest from the place are let go.
 const MAX_ITEMS: usize = 1200;
 
+/// Images that are held at most, in bytes; items with those farthest from the place are let go.
+const MAX_IMAGES: usize = 32 << 20;
+
 /// Items before the first one on the screen below which earlier ones are asked for.
 const MARGIN: usize = 20;
 
@@ -284,6 +287,7 @@ impl Transcript {
             }
         }
         self.trim();
+        self.trim_images();
     }
 
     /// Puts an item where it belongs; one that leaves a gap is left out.
@@ -306,16 +310,27 @@ impl Transcript {
     /// Lets go of what is far from the place.
     fn trim(&mut self) {
         while self.entries.len() > MAX_ITEMS {
-            let place = match self.place {
-                Place::End => self.entries.len(),
-                Place::At { index, .. } => self.at(index).unwrap_or(0),
-            };
-            if place > self.entries.len() / 2 {
-                self.entries.pop_front();
-            } else {
-                self.entries.pop_back();
-            }
+            self.let_go();
         }
+    }
+
+    /// Lets go of what is far from the place while there are too many images. What is near stays, however large it is: it
+    /// would be asked for again at once.
+    fn trim_images(&mut self) {
+        let near = self.height + 4 * MARGIN;
+        let mut held: usize = self.items().map(item::image_bytes).sum();
+        while held > MAX_IMAGES && self.entries.len() > 2 * near {
+            held -= self.let_go().map_or(0, |gone| item::image_bytes(&gone.item));
+        }
+    }
+
+    /// Lets go of the item that is farthest from the place.
+    fn let_go(&mut self) -> Option<Entry> {
+        let place = match self.place {
+            Place::End => self.entries.len(),
+            Place::At { index, .. } => self.at(index).unwrap_or(0),
+        };
+        if place > self.entries.len() / 2 { self.entries.pop_front() } else { self.entries.pop_back() }
     }
 
     /// Follows an event of its agent; whether anything about it changed.
@@ -333,6 +348,9 @@ impl Transcript {
                 }
                 // While one looks far up, the end is not held: it comes as a page.
                 self.put(item.clone());
+                if item::image_bytes(item) > 0 {
+                    self.trim_images();
+                }
                 true
             }
             AgentEvent::ItemChanged { index, done, body } => match self.at(index.0) {
@@ -646,7 +664,10 @@ impl Transcript {
 
     /// Forgets the layout of everything that holds an image.
     pub fn forget_pictures(&mut self) {
-        self.entries.iter_mut().filter(|entry| item::has_image(&entry.item)).for_each(Entry::forget_layout);
+        self.entries
+            .iter_mut()
+            .filter(|entry| item::image_bytes(&entry.item) > 0)
+            .for_each(Entry::forget_layout);
     }
 }
 

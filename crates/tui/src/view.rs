@@ -101,6 +101,9 @@ pub fn draw(app: &mut App, buffer: &mut Buffer) -> Option<(u16, u16)> {
     if let Some(selection) = &mut app.selection {
         mark_selection(selection, &mut canvas);
     }
+    // What lies over a spinner is not to spin.
+    let spins = |symbol: &str| SPINNER.contains(&symbol);
+    app.spinners.retain(|place| buffer.cell(*place).is_some_and(|cell| spins(cell.symbol())));
     app.cursor
 }
 

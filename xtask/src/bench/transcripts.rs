@@ -44,6 +44,7 @@ pub fn agent(name: &str) -> Agent {
         permissions: PermissionMode::Default,
         turn: None,
         last_outcome: None,
+        ended_at: None,
         queue: Default::default(),
         taken: Default::default(),
         offered: vec![],

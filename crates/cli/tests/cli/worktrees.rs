@@ -59,6 +59,13 @@ fn a_worktree_from_its_making_to_its_end() {
     assert!(finished.starts_with("1 commit of consort/ann went to main"), "{finished}");
     assert_eq!(std::fs::read_to_string(work.join("new.txt")).unwrap(), "hello\n");
     assert!(!Path::new(&path).exists());
+    // Whoever has no name of a person's has the same one as the branch.
+    let unnamed = consort(&home, &["new", "--worktree", "--json"]).code(0).json();
+    let name = unnamed["name"].as_str().unwrap();
+    let listed = consort(&home, &["worktrees", "list", "--json"]).code(0).json();
+    assert_eq!((listed[0]["agent_name"].as_str(), listed[0]["name"].as_str()), (Some(name), Some(name)));
+    consort(&home, &["close", name]).code(0);
+    consort(&home, &["worktrees", "remove", name]).code(0);
     let run = consort(&home, &["run", "--worktree=once", "--keep", "[[cwd]]"]).code(0).out;
     assert!(run.contains("/once"), "{run}");
     let removed = consort(&home, &["worktrees", "remove", "once", "--json"]).code(0).json();

@@ -183,6 +183,22 @@ fn asks_that_are_open_at_once_are_answered_each_by_itself() {
 }
 
 #[test]
+fn what_to_do_instead_of_several_denied_calls_is_said_once() {
+    let home = Home::started();
+    let client = home.client();
+    let (agent, _) = client.new_agent_with("scripted", "[[ask-many 3 execute cmd]]");
+    let asks = client.wait_until("three are open", |state| {
+        Some(state.agents.get(&agent)?.asks.clone()).filter(|asks| asks.len() == 3)
+    });
+    let instead = deny(Some("[[say instead]]"));
+    let answers = asks.iter().map(|ask| AskAnswer { ask: ask.id, answer: instead.clone() }).collect();
+    let told: Vec<Answered> = client.call(&Call::AnswerMany { answers });
+    assert!(told.iter().all(|told| told.answered), "{told:?}");
+    client.wait_agent(agent, "all was said", |agent| agent.turn.is_none() && agent.queue.is_empty());
+    assert_eq!(client.said(agent).matches("instead").count(), 1);
+}
+
+#[test]
 fn several_are_answered_together_and_only_those_that_were_named() {
     let home = Home::started();
     let client = home.client();

@@ -455,7 +455,14 @@ impl Process {
             for signal in &signals {
                 writer.signal(signal.clone(), &[], &mut Uuid::now_v7);
             }
-            if let Some(text) = &follow_up {
+            // The same words for several calls that are denied together are said once.
+            let said = |text: &str| {
+                agent
+                    .queue
+                    .back()
+                    .is_some_and(|last| last.origin == PromptOrigin::Person && last.text == text)
+            };
+            if let Some(text) = follow_up.as_deref().filter(|text| !said(text)) {
                 writer.push(AgentEvent::PromptQueued { prompt: said_by_person(text, at) });
             }
             events.extend(of(id, writer.finish()));

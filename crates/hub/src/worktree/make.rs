@@ -45,14 +45,12 @@ impl Hub {
         wish: &NewWorktree,
     ) -> Result<(), HubError> {
         let id = request.id;
-        let is_there = self.with(|state| {
-            created(state, actor, &request, Timestamp::default())?;
-            Ok::<_, Refusal>(state.agents.contains_key(&id))
-        })?;
-        if is_there {
+        let events = self.with(|state| created(state, actor, &request, Timestamp::default()))?;
+        // One that is there already is not made again. Its worktree is named as it is going to be.
+        let Some(Event::Agent { change: AgentEvent::Created { record }, .. }) = events.first() else {
             return Ok(());
-        }
-        let name = request.name.clone().unwrap_or_else(|| request.profile.to_string());
+        };
+        let name = record.name.clone();
         let made = self.make_worktree(id, Path::new(&request.cwd), wish, &name).await?;
         request.cwd = made.folder.to_string_lossy().into_owned();
         request.worktree = Some(made.plan.worktree.clone());

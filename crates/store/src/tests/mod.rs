@@ -73,6 +73,7 @@ pub fn agent(n: u128) -> Agent {
         permissions: PermissionMode::Default,
         turn: None,
         last_outcome: None,
+        ended_at: None,
         queue: Default::default(),
         taken: Default::default(),
         offered: vec![],

@@ -22,7 +22,12 @@ impl App {
         let context = self.context();
         // What is typed into a field is typed, whatever else the key would do.
         if context == Context::List {
-            return self.list_key(key);
+            let over = self.keys.action(context, key).filter(|action| action.works_over_everything());
+            let captures = matches!(self.overlays.last(), Some(Overlay::Press(_)));
+            return match over.filter(|_| !captures) {
+                Some(action) => self.act(action),
+                None => self.list_key(key),
+            };
         }
         if context == Context::Composer && self.completion.is_some() && key.code == crate::input::Code::Tab {
             self.take_completion();
@@ -204,7 +209,9 @@ impl App {
             self.focus = Focus::Composer;
             return self.redraw();
         }
-        if !self.composer().is_empty() {
+        let has_images = self.focused().is_some_and(|agent| self.images.contains_key(&agent));
+        if !self.composer().is_empty() || has_images {
+            self.focused().and_then(|agent| self.images.remove(&agent));
             self.composer_mut().take();
             self.composer_changed();
             return self.redraw();
@@ -374,8 +381,12 @@ impl App {
                 self.call(Call::Rename { agent: agent.to_string(), name: text }, Reply::Command);
             }
             Purpose::Pattern(asks, scope) => {
-                let pattern = (!text.is_empty()).then_some(text);
-                self.answer(&asks, &Answer::Allow { scope, pattern });
+                let pattern = (!text.is_empty()).then(|| text.clone());
+                let answer = Answer::Allow { scope, pattern };
+                match self.why_not(&asks, &answer) {
+                    Some(why) => self.ask_pattern(asks, scope, &text, Some(why)),
+                    None => self.answer(&asks, &answer),
+                }
             }
             Purpose::DenyWith(asks) => {
                 let message = (!text.is_empty()).then_some(text);

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use consort_daemon::protocol::{Answered, AskAnswer, Call};
-use consort_model::{Agent, AgentId, Answer, Ask, AskBody, AskId, GrantScope, ToolCall, ToolKind};
+use consort_model::{
+    Agent, AgentId, Answer, Ask, AskBody, AskId, GrantScope, RuleId, Timestamp, ToolCall, ToolKind, decide,
+};
 use serde_json::Value;
 
 use super::{App, Focus, Reply};
@@ -54,13 +56,23 @@ impl AskFocus {
         due
     }
 
+    /// Whether what is asked was on the screen, at least its beginning: who asks, and for what.
+    pub fn is_seen(&self) -> bool {
+        self.count > 0 && self.height >= self.count.min(2)
+    }
+
     /// Goes to an ask because a person wants it.
     pub fn go(&mut self, ask: Option<AskId>) {
         if self.current != ask {
-            self.current = ask;
-            self.top = 0;
+            self.change(ask);
         }
         self.armed_at = None;
+    }
+
+    /// Another one, of which nothing was drawn yet.
+    fn change(&mut self, ask: Option<AskId>) {
+        self.current = ask;
+        (self.top, self.count, self.height) = (0, 0, 0);
     }
 
     /// What is open changed: stays where it is, or goes to the nearest and waits a moment.
@@ -69,8 +81,7 @@ impl AskFocus {
         if self.current.is_some_and(|current| open.contains(&current)) {
             return;
         }
-        self.current = open.first().copied();
-        self.top = 0;
+        self.change(open.first().copied());
         self.armed_at = (has_keyboard && self.current.is_some()).then_some(now + ARMED_AFTER);
     }
 
@@ -267,6 +278,12 @@ impl App {
         if !self.ask_focus().is_armed() {
             return;
         }
+        if !self.ask_focus().is_seen() {
+            let (inbox, alone) = (self.keys.label(Action::Inbox), self.keys.label(Action::ShowAlone));
+            return self.complain(format!(
+                "there is no room to show what is asked: {inbox} shows it in the inbox, {alone} the agent alone"
+            ));
+        }
         let asks = self.answered_together();
         let Some((agent, ask)) = self.current_ask() else { return };
         let is_approval = matches!(ask.body, AskBody::Approval { .. });
@@ -292,18 +309,37 @@ impl App {
                     AskBody::Approval { tool, .. } => suggested_pattern(tool, &agent.cwd),
                     AskBody::Question(_) => String::new(),
                 };
-                let field = Field::new(
-                    "Allow what fits this pattern for this session",
-                    suggestion,
-                    Purpose::Pattern(asks, GrantScope::Session),
-                );
-                let hint = "`*` stands for any words of a command, or any part of a path";
-                self.overlays.push(Overlay::Field(field.hint(hint)));
-                return;
+                return self.ask_pattern(asks, GrantScope::Session, &suggestion, None);
             }
             _ => return,
         };
         self.answer(&asks, &Answer::allow(scope));
+    }
+
+    /// Asks for the pattern of what is allowed; `why` says what is wrong with the one that was typed.
+    pub(super) fn ask_pattern(
+        &mut self,
+        asks: Vec<AskId>,
+        scope: GrantScope,
+        typed: &str,
+        why: Option<String>,
+    ) {
+        let title = "Allow what fits this pattern for this session";
+        let hint = "`*` stands for any words of a command, or any part of a path";
+        let field = Field::new(title, typed, Purpose::Pattern(asks, scope)).hint(hint);
+        self.overlays.push(Overlay::Field(Field { problem: why, ..field }));
+        self.redraw();
+    }
+
+    /// Why an answer would be refused, as far as it can be known here: the daemon looks at real paths as well.
+    pub(super) fn why_not(&self, asks: &[AskId], answer: &Answer) -> Option<String> {
+        let refused = |id: &AskId| {
+            let (agent, ask) = self.find_ask(*id)?;
+            let rule = RuleId::new(uuid::Uuid::nil());
+            decide::granted(agent, ask, answer, rule, Timestamp::default(), &|path| Some(path.to_owned()))
+                .err()
+        };
+        asks.iter().find_map(refused).map(|refusal| refusal.to_string())
     }
 
     /// Sends an answer.

@@ -5,11 +5,11 @@ use consort_daemon::protocol::{
 };
 use consort_model::event::AgentEvent;
 use consort_model::{
-    AgentId, AskId, DiffText, Event, ItemIndex, ProfileId, Relation, Stamped, State, TurnOutcome,
+    Agent, AgentId, AskId, DiffText, Event, ItemIndex, ProfileId, Relation, Stamped, State, TurnOutcome,
 };
 use serde::de::DeserializeOwned;
 
-use super::prompt::Delivery;
+use super::prompt::{Delivery, Draft};
 use super::{App, Effect};
 use crate::memory::Notices;
 use crate::overlay::Overlay;
@@ -56,9 +56,9 @@ pub enum Reply {
     /// A new agent, to be shown.
     Created(AgentId),
     /// A prompt; what to put back if it was refused.
-    Sent(AgentId, String),
+    Sent(AgentId, Draft),
     /// A prompt for the turn that runs; what to put back if it was refused.
-    Steered(AgentId, String),
+    Steered(AgentId, Draft),
     /// What an agent changed.
     Diff(AgentId),
     /// What was found out about profiles.
@@ -141,6 +141,9 @@ impl App {
         }
         self.state = state;
         self.connection = Connection::Up;
+        if first {
+            self.recall_unread();
+        }
         // Somebody has just opened the screen and waits for it.
         self.damage.urgent |= first;
         if self.arranged().focused().is_none() {
@@ -164,6 +167,15 @@ impl App {
         if std::mem::take(&mut self.send_when_up) {
             self.send(Delivery::Waits);
         }
+    }
+
+    /// Marks what was new when the screen was left, and whoever ended a turn since then.
+    fn recall_unread(&mut self) {
+        let left_at = self.memory.left_at;
+        let ended_since = |agent: &&Agent| agent.ended_at.is_some_and(|at| left_at > 0 && at.0 > left_at);
+        let ended: Vec<AgentId> = self.state.agents.values().filter(ended_since).map(|it| it.id).collect();
+        self.unread
+            .extend(self.memory.unread.iter().chain(&ended).filter(|id| self.state.agents.contains_key(id)));
     }
 
     fn event(&mut self, stamped: &Stamped) {
@@ -330,15 +342,11 @@ impl App {
                     self.steered(agent, sent.joins);
                 }
             }
-            (Reply::Sent(agent, text) | Reply::Steered(agent, text), Err(error)) => {
+            (Reply::Sent(agent, draft) | Reply::Steered(agent, draft), Err(error)) => {
                 self.complain(error.message);
-                let known = self.state.agents.contains_key(&agent);
-                let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };
-                if composer.is_empty() {
-                    composer.replace(text);
-                }
-                self.redraw();
+                self.put_back(agent, draft);
             }
+            (Reply::Answer(_), Err(error)) => self.complain(not_counted(&error.message)),
             (Reply::Answers, Ok(text)) => match read::<Vec<Answered>>(&text) {
                 Ok(told) => self.answers_told(&told),
                 Err(problem) => self.complain(problem),
@@ -402,6 +410,17 @@ impl App {
             (_, Err(error)) => self.complain(error.message),
             (_, Ok(_)) => {}
         }
+    }
+}
+
+/// Why an answer does not count, without the id that the daemon names the request by.
+fn not_counted(message: &str) -> String {
+    match message.split_once("` is not open: ") {
+        Some((_, why)) => {
+            let why = why.split(';').next().unwrap_or(why);
+            format!("that request is not open any more: {why}")
+        }
+        None => message.to_owned(),
     }
 }
 

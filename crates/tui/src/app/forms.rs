@@ -36,8 +36,8 @@ impl App {
                     self.submit();
                 }
             }
-            (Some(Action::ListUp), ..) => drop(form.step(true)),
-            (Some(Action::ListDown), ..) => drop(form.step(false)),
+            (Some(Action::ListUp), ..) => form.move_by(true),
+            (Some(Action::ListDown), ..) => form.move_by(false),
             (_, _, Some(letter)) => form.write(letter),
             (_, Some(action), _) => match step {
                 Some(Action::FocusNext) => drop(form.step(false)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use consort_daemon::protocol::{Call, NewPrompt};
-use consort_model::{AgentId, Availability, Lifecycle, PromptId};
+use consort_model::{AgentId, Attachment, Availability, Lifecycle, PromptId};
 use uuid::Uuid;
 
 use super::{App, Connection, Editing, Effect, Focus, Reply};
@@ -23,6 +23,15 @@ pub struct Completion {
     pub offers: Vec<(String, String)>,
     /// Which one is chosen.
     pub at: usize,
+}
+
+/// A prompt that is not sent, or was and may come back.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Draft {
+    /// Its text.
+    pub text: String,
+    /// Its images.
+    pub images: Vec<Attachment>,
 }
 
 /// What becomes of a prompt while its agent works.
@@ -87,6 +96,9 @@ impl App {
             Action::WordRight => self.composer_mut().word_right(),
             Action::LineStart => self.composer_mut().start_of_line(),
             Action::LineEnd => self.composer_mut().end_of_line(),
+            Action::DeleteBack if self.composer().is_empty() && self.drop_image() => {
+                self.say("the image was taken back");
+            }
             Action::DeleteBack => self.composer_mut().delete_back(),
             Action::DeleteForward => self.composer_mut().delete_forward(),
             Action::DeleteWord => self.composer_mut().delete_word(),
@@ -219,11 +231,12 @@ impl App {
         {
             self.call(Call::Reopen { agent: agent.to_string() }, Reply::Command);
         }
-        let prompt = NewPrompt { id: PromptId::new(Uuid::now_v7()), text: text.clone(), attachments: images };
+        let draft = Draft { text: text.clone(), images: images.clone() };
+        let prompt = NewPrompt { id: PromptId::new(Uuid::now_v7()), text, attachments: images };
         let wanted = agent.to_string();
         match delivery {
-            Delivery::Waits => self.call(Call::Send { agent: wanted, prompt }, Reply::Sent(agent, text)),
-            Delivery::Joins => self.call(Call::Steer { agent: wanted, prompt }, Reply::Steered(agent, text)),
+            Delivery::Waits => self.call(Call::Send { agent: wanted, prompt }, Reply::Sent(agent, draft)),
+            Delivery::Joins => self.call(Call::Steer { agent: wanted, prompt }, Reply::Steered(agent, draft)),
         }
         if let Some(transcript) = self.transcripts.get_mut(&agent) {
             transcript.to_end();
@@ -238,7 +251,41 @@ impl App {
         // It is kept already, so there is nothing to put back.
         let (text, attachments) = (waiting.text.clone(), Vec::new());
         let prompt = NewPrompt { id: prompt, text, attachments };
-        self.call(Call::Steer { agent: id.to_string(), prompt }, Reply::Steered(id, String::new()));
+        self.call(Call::Steer { agent: id.to_string(), prompt }, Reply::Steered(id, Draft::default()));
+    }
+
+    /// Puts a prompt that was refused back to where it was written.
+    pub(super) fn put_back(&mut self, agent: AgentId, draft: Draft) {
+        let known = self.state.agents.contains_key(&agent);
+        let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };
+        if composer.is_empty() {
+            composer.replace(draft.text);
+        }
+        if known && !draft.images.is_empty() {
+            self.images.entry(agent).or_default().splice(0..0, draft.images);
+        }
+        self.redraw();
+    }
+
+    /// The screen is left before the daemon could be told of these prompts: they become drafts again.
+    pub fn keep_unsent(&mut self, unsent: Vec<(AgentId, String)>) {
+        for (agent, text) in unsent.into_iter().rev() {
+            let known = self.state.agents.contains_key(&agent);
+            let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };
+            let rest = composer.text().to_owned();
+            composer.replace(if rest.is_empty() { text } else { format!("{text}\n{rest}") });
+        }
+    }
+
+    /// Takes the last image back that was to go with the prompt; whether there was one.
+    pub(super) fn drop_image(&mut self) -> bool {
+        let Some(agent) = self.focused() else { return false };
+        let Some(images) = self.images.get_mut(&agent) else { return false };
+        let dropped = images.pop().is_some();
+        if images.is_empty() {
+            self.images.remove(&agent);
+        }
+        dropped
     }
 
     /// A prompt was accepted that was meant for the turn that runs; whether it joins that.

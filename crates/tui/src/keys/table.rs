@@ -54,6 +54,13 @@ impl Context {
     }
 }
 
+impl Action {
+    /// Whether it works while something lies over everything else, too.
+    pub fn works_over_everything(self) -> bool {
+        matches!(self, Self::Quit | Self::NextNeedy)
+    }
+}
+
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {

@@ -168,6 +168,23 @@ impl Form {
         next.is_some()
     }
 
+    /// Moves to another entry; in a question first through the choices, which stand there as a list. What a form holds
+    /// already is not to change because one goes past it.
+    pub fn move_by(&mut self, back: bool) {
+        let is_question = matches!(self.subject, Subject::Question(..));
+        let within = match self.entries.get_mut(self.at).map(|entry| &mut entry.kind).filter(|_| is_question)
+        {
+            Some(Kind::One { names, at }) => Some((at, names.len())),
+            Some(Kind::Some { names, at }) => Some((at, names.len())),
+            _ => None,
+        };
+        match within {
+            Some((at, _)) if back && *at > 0 => *at -= 1,
+            Some((at, count)) if !back && *at + 1 < count => *at += 1,
+            _ => drop(self.step(back)),
+        }
+    }
+
     /// An entry was clicked, in this row and column of what it holds.
     pub fn click(&mut self, at: usize, row: usize, column: usize) {
         let was_live = self.at == at;

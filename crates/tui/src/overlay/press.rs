@@ -24,8 +24,15 @@ impl Press {
         if typed && key.writes().is_some() {
             return Err(format!("{name} is for writing: take one with ctrl or alt, or a function key"));
         }
-        let owner = keys.owner(self.binding.context, key);
-        if let Some(other) = owner.filter(|other| other.name != self.binding.name) {
+        let here = self.binding.context;
+        // Those that have the keyboard at the same time: one would hide the other.
+        let nearby = Context::ALL.into_iter().filter(|context| match here {
+            Context::Anywhere => context.falls_through(),
+            _ => *context == here || here.falls_through() && *context == Context::Anywhere,
+        });
+        let owner =
+            nearby.filter_map(|context| keys.owner(context, key)).find(|it| it.name != self.binding.name);
+        if let Some(other) = owner {
             return Err(format!("{name} is for something else there: {} ({})", other.help, other.name));
         }
         let kept = if self.adds { keys.of(self.binding) } else { vec![] };

@@ -7,8 +7,12 @@ use consort_model::{Answer, GrantScope, PermissionMode, PromptOrigin, SettledBy,
 use proptest::prelude::*;
 
 use super::*;
-use crate::app::{Connection, Focus};
+use crate::app::{Connection, Draft, Focus};
 use crate::testing::{agent, companion, said, sub_agent};
+
+fn draft(text: &str) -> Draft {
+    Draft { text: text.to_owned(), images: vec![] }
+}
 
 fn two() -> Scene {
     Scene::new(120, 40, team(vec![named("one", agent(1)), named("two", agent(2))]), talked())
@@ -210,7 +214,7 @@ fn a_refused_prompt_comes_back() {
     let mut scene = two();
     scene.app.show(agent_id(1), false);
     scene.settle();
-    scene.app.answered(Reply::Sent(agent_id(1), "lost?".into()), Err(refusal("the queue is full")));
+    scene.app.answered(Reply::Sent(agent_id(1), draft("lost?")), Err(refusal("the queue is full")));
     scene.settle();
     assert_eq!(scene.app.composer().text(), "lost?");
     scene.sees("the queue is full");
@@ -347,7 +351,7 @@ fn who_cannot_be_steered_is_told_of_and_the_prompt_waits() {
 #[test]
 fn a_refused_steering_comes_back() {
     let mut scene = one_at_work(DriverKind::Codex);
-    scene.app.answered(Reply::Steered(agent_id(1), "lost?".into()), Err(refusal("the queue is full")));
+    scene.app.answered(Reply::Steered(agent_id(1), draft("lost?")), Err(refusal("the queue is full")));
     scene.settle();
     assert_eq!(scene.app.composer().text(), "lost?");
 }

@@ -42,13 +42,17 @@ pub fn has_gap(before: &Item, this: &Item) -> bool {
     !(is_work(before) && is_work(this))
 }
 
-/// Whether there is an image in it.
-pub fn has_image(item: &Item) -> bool {
+/// How many bytes the images in it have; none: there are no images.
+pub fn image_bytes(item: &Item) -> usize {
+    let sent = |attachment: &Attachment| match attachment {
+        Attachment::Image(image) => image.data.len(),
+        Attachment::File { .. } => 0,
+    };
     match &item.body {
-        ItemBody::Image(_) => true,
-        ItemBody::Tool(call) => !call.images.is_empty(),
-        ItemBody::User { attachments, .. } => attachments.iter().any(|it| matches!(it, Attachment::Image(_))),
-        _ => false,
+        ItemBody::Image(image) => image.data.len(),
+        ItemBody::Tool(call) => call.images.iter().map(|image| image.data.len()).sum(),
+        ItemBody::User { attachments, .. } => attachments.iter().map(sent).sum(),
+        _ => 0,
     }
 }
 

@@ -136,6 +136,25 @@ fn after_a_lost_connection_the_end_is_loaded_anew_and_the_place_stays() {
 }
 
 #[test]
+fn images_far_from_what_is_looked_at_are_let_go() {
+    use consort_model::Image;
+    let picture = |index: u64| {
+        let image = Image { mime_type: "image/png".into(), data: "A".repeat(1 << 20) };
+        item(index, ItemBody::Image(image))
+    };
+    let mut transcript = Transcript::default();
+    transcript.wants();
+    transcript.page(Wanted::Last, vec![picture(0)], 1);
+    seen(&mut transcript, 40, 10);
+    for index in 1..400 {
+        transcript.apply(&AgentEvent::ItemAdded { item: picture(index) });
+    }
+    assert_eq!(transcript.next(), 400);
+    assert_eq!(transcript.items().count(), 2 * (10 + 4 * MARGIN), "more than are near are not held");
+    assert_eq!(transcript.wants(), None, "and what was let go is not asked for again at once");
+}
+
+#[test]
 fn folded_tool_calls_unfold_to_everything() {
     use consort_model::{ToolCall, ToolCallId, ToolKind, ToolStatus};
     let call = ToolCall {

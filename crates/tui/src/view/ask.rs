@@ -1,7 +1,7 @@
 //! What an agent asks: the whole command or diff, who asks, and a key for each answer.
 
 use consort_daemon::protocol::InboxEntry;
-use consort_model::{Agent, Ask, AskBody, ToolKind};
+use consort_model::{Agent, Ask, AskBody, ToolCall, ToolKind};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -10,7 +10,7 @@ use crate::app::{App, AskFocus, Focus, Hit};
 use crate::keys::Action;
 use crate::text::theme::Theme;
 use crate::text::wrap::{self, Prefix};
-use crate::text::{clean, width};
+use crate::text::{clean, markdown, width};
 use crate::transcript::item::{indented, pretty, prose};
 
 /// The lines that show what is asked, whole.
@@ -37,9 +37,12 @@ pub(super) fn lines(app: &App, agent: &Agent, ask: &Ask, columns: usize) -> Vec<
             for diff in &tool.diffs {
                 lines.extend(indented(diff, columns, theme));
             }
+            if let Some(plan) = plan_of(tool) {
+                lines.extend(markdown::render(plan, columns, theme));
+            }
             let only_command =
                 command.is_some() && tool.input.as_object().is_some_and(|fields| fields.len() == 1);
-            if tool.diffs.is_empty() && !tool.input.is_null() && !only_command {
+            if tool.diffs.is_empty() && !tool.input.is_null() && !only_command && plan_of(tool).is_none() {
                 let input = clean::exact(&pretty(&tool.input));
                 let prefix = Prefix::same(vec![Span::styled("  │ ", theme.border)]);
                 for line in input.lines() {
@@ -100,6 +103,12 @@ fn exact_lines(text: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     text.split('\n').flat_map(wrap_line).collect()
 }
 
+/// The plan, of a call that presents one and does nothing else.
+fn plan_of(tool: &ToolCall) -> Option<&str> {
+    let fields = tool.input.as_object().filter(|_| tool.tool == ToolKind::Think)?;
+    fields.get("plan")?.as_str().filter(|_| fields.len() == 1)
+}
+
 fn verb(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Execute => "run",
@@ -111,6 +120,13 @@ fn verb(kind: ToolKind) -> &'static str {
 /// The keys for the answers to an ask.
 pub(super) fn buttons(ask: &Ask) -> &'static [(Action, &'static str)] {
     match &ask.body {
+        AskBody::Approval { tool, .. } if plan_of(tool).is_some() => &[
+            (Action::AllowOnce, "go ahead"),
+            (Action::AnswerAsk, "its own answers"),
+            (Action::Deny, "no"),
+            (Action::DenyWith, "no, do…"),
+            (Action::StopTurn, "stop"),
+        ],
         AskBody::Approval { .. } => &[
             (Action::AllowOnce, "once"),
             (Action::AllowSession, "session"),
@@ -128,11 +144,13 @@ pub(super) fn buttons(ask: &Ask) -> &'static [(Action, &'static str)] {
     }
 }
 
-/// Draws the keys for the answers, on as many rows as they take; the row after them.
-pub(super) fn draw_buttons(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, ask: &Ask, live: bool) -> u16 {
+/// Draws the keys for the answers, on as many rows as they take; where there are too few, without words for the rarer ones.
+pub(super) fn draw_buttons(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, ask: &Ask, live: bool) {
     let theme = app.theme;
     let (mut x, mut y) = (area.x, area.y);
+    let short = button_rows(app, ask, area.width, false) > area.height;
     for (action, words) in buttons(ask) {
+        let words = if short { brief(*action, words) } else { words };
         let key = app.keys.label(*action).to_owned();
         let columns = (width::of(&key) + 1 + width::of(words)) as u16;
         if x > area.x && x + columns > area.right() {
@@ -146,22 +164,39 @@ pub(super) fn draw_buttons(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, a
         let end = canvas.text(x, y, area.right().saturating_sub(x), &key, key_style);
         let end = canvas.text(end + 1, y, area.right().saturating_sub(end + 1), words, style);
         app.hits.add(Rect::new(x, y, end.saturating_sub(x), 1), Hit::Button(*action));
-        x = end + 3;
+        x = end + if words.is_empty() { 0 } else { 3 };
     }
-    y + 1
 }
 
-fn button_rows(app: &App, ask: &Ask, columns: u16) -> u16 {
+/// The words for a key where there is little room: only those of the answers that are mostly given.
+fn brief(action: Action, words: &'static str) -> &'static str {
+    match action {
+        Action::AllowOnce | Action::Deny | Action::AnswerAsk => words,
+        _ => "",
+    }
+}
+
+fn button_rows(app: &App, ask: &Ask, columns: u16, short: bool) -> u16 {
     let (mut x, mut rows) = (0, 1);
     for (action, words) in buttons(ask) {
+        let words = if short { brief(*action, words) } else { words };
         let wide = (width::of(app.keys.label(*action)) + 1 + width::of(words)) as u16;
         if x > 0 && x + wide > columns {
             x = 0;
             rows += 1;
         }
-        x += wide + 3;
+        x += wide + if words.is_empty() { 0 } else { 3 };
     }
     rows
+}
+
+/// The rows for the keys within so many: at least the beginning of what is asked goes before them.
+fn key_rows(app: &App, ask: &Ask, columns: u16, rows: u16, lines: usize) -> u16 {
+    let whole = button_rows(app, ask, columns, false);
+    if whole + lines.min(3) as u16 <= rows {
+        return whole;
+    }
+    button_rows(app, ask, columns, true).min(rows / 2).max(1)
 }
 
 fn current<'a>(focus: &AskFocus, agent: &'a Agent) -> Option<&'a Ask> {
@@ -177,9 +212,13 @@ pub(super) fn height(app: &App, agent: &Agent, body: Rect, focused: bool) -> u16
         false => lines(app, agent, ask, inner.into()).len(),
     };
     let text = u16::try_from(text).unwrap_or(u16::MAX / 2);
-    let rows = if focused { button_rows(app, ask, inner) } else { 1 };
-    // A small pane still shows some of the conversation.
-    let most = if focused { body.height * 3 / 4 } else { body.height / 3 };
+    let rows = if focused { button_rows(app, ask, inner, false) } else { 1 };
+    // A small pane still shows some of the conversation, but for one that is too small to show what is asked as well.
+    let most = match focused {
+        true if body.height < 12 => body.height,
+        true => body.height * 3 / 4,
+        false => body.height / 3,
+    };
     (text + rows + 2).min(most.max(4)).min(body.height)
 }
 
@@ -203,14 +242,17 @@ pub(super) fn draw_card(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, agen
     if inner.height == 0 {
         return;
     }
-    let rows = if focused { button_rows(app, &ask, inner.width) } else { 1 };
+    let lines = match focused {
+        true => lines_in_reach(app, &app.ask, agent, &ask, inner.width.into()),
+        false => lines(app, agent, &ask, inner.width.into()),
+    };
+    let rows = if focused { key_rows(app, &ask, inner.width, inner.height, lines.len()) } else { 1 };
     let text = Rect { height: inner.height.saturating_sub(rows), ..inner };
     let keys = Rect { y: text.bottom(), height: inner.height - text.height, ..inner };
     if focused {
-        let lines = lines_in_reach(app, &app.ask, agent, &ask, inner.width.into());
         draw_lines(&mut app.ask, canvas, text, &lines);
     } else {
-        draw_plain(canvas, text, &lines(app, agent, &ask, inner.width.into()));
+        draw_plain(canvas, text, &lines);
     }
     if focused && !has_keyboard {
         let words = format!(

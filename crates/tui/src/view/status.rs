@@ -1,6 +1,6 @@
 //! The bar at the bottom: who works and who waits, and what the agent that has the keyboard runs with.
 
-use consort_model::{Agent, Relation, State, Status};
+use consort_model::{Agent, Lifecycle, Relation, State, Status};
 use ratatui::layout::Rect;
 
 use super::Canvas;
@@ -26,10 +26,11 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
             "the daemon is being started…".to_owned()
         } else {
             let key = app.keys.label(Action::Redraw);
-            format!(
-                "the daemon is gone ({}); waiting for it — {key} starts it; agents go on by themselves",
-                clean::one_line(why)
-            )
+            // Whoever ended with it was told to, before the connection went.
+            let lives = |agent: &Agent| matches!(agent.lifecycle, Lifecycle::Starting | Lifecycle::Ready);
+            let go_on =
+                if app.state.agents.values().any(lives) { "; agents go on by themselves" } else { "" };
+            format!("the daemon is gone ({}); waiting for it — {key} starts it{go_on}", clean::one_line(why))
         };
         let text = width::cut(&text, columns.into()).into_owned();
         canvas.text(area.x + 1, area.y, columns, &text, theme.status_bar.patch(theme.bad));

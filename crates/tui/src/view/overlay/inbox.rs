@@ -26,8 +26,8 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &m
     app.hits.add(area, Hit::Overlay);
     let title = match open.len() {
         0 => "Inbox: nobody needs you".to_owned(),
-        1 => "Inbox: 1 needs you".to_owned(),
-        count => format!("Inbox: {count} need you"),
+        1 => "Inbox: 1 request".to_owned(),
+        count => format!("Inbox: {count} requests"),
     };
     let inner = canvas.frame(area, &title, theme.border_focused);
     if inner.height < 4 {
@@ -43,7 +43,9 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &m
         );
         return;
     }
-    let list = (open.len() as u16).min((inner.height / 3).max(1));
+    let needed = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(3);
+    let room = inner.height.saturating_sub(needed).max(inner.height / 3).max(1);
+    let list = u16::try_from(open.len()).unwrap_or(u16::MAX).min(room);
     let top = (at + 1).saturating_sub(list.into());
     for (row, (agent, ask)) in open.iter().enumerate().skip(top).take(list.into()) {
         let y = inner.y + (row - top) as u16;
@@ -64,6 +66,10 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &m
     }
     let rule = Rect { y: inner.y + list, height: 1, ..inner };
     canvas.rule(rule, theme.border);
+    let hidden = open.len().saturating_sub(list.into());
+    if hidden > 0 {
+        canvas.right(rule.right(), rule.y, rule.width, &format!(" {hidden} more "), theme.dim);
+    }
     let Some((_, ask)) = open.get(at) else { return };
     let keys = 2.min(inner.height.saturating_sub(list + 2));
     let text = Rect { y: rule.y + 1, height: inner.height.saturating_sub(list + 1 + keys), ..inner };
