@@ -179,6 +179,7 @@ impl Agent {
                 self.crashes.retain(|crash| at.0 - crash.0 < Limits::CRASH_WINDOW_MS);
                 self.crashes.push(at);
                 self.lifecycle = Lifecycle::Failed(failure.clone());
+                self.ended_at = Some(at);
                 self.turn = None;
                 self.offered.clear();
                 self.waits.clear();

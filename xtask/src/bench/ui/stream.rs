@@ -14,7 +14,7 @@ use super::stage::{Stage, leave};
 use super::{LIMIT, MARKDOWN, TOKEN, compared, hear_for, tokens_of_markdown};
 use crate::bench::Bench;
 use crate::bench::lab::Lab;
-use crate::bench::processes::{Activity, Family, ticks};
+use crate::bench::processes::{Activity, Family};
 use crate::bench::statistics::{Sample, figure};
 use crate::bench::table::{Goal, Line};
 
@@ -22,9 +22,6 @@ const RATE: usize = 200;
 
 /// How often the text is said in one answer: ten seconds of it.
 const REPEATS: usize = 14;
-
-/// The kernel's clock ticks per second, as programs see them.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// After the last word, until what it caused is over.
 const AFTER: Duration = Duration::from_secs(1);
@@ -98,10 +95,9 @@ pub fn run(bench: &Bench) -> anyhow::Result<Vec<Line>> {
 fn stream_of(running: &mut Running<'_>, round: usize, last: &str, lasts: Duration) -> anyhow::Result<f64> {
     running.prompt(&format!("[[stream {round}]]"))?;
     let pids = running.processes()?;
-    let look = || pids.iter().map(|pid| ticks(*pid)).sum::<u64>();
-    let before = look();
+    let before = Activity::of(&pids);
     running.wait_for_end_of_answer(last, lasts)?;
     // Some draw the whole answer anew when it is over.
     hear_for(&mut running.terminal, AFTER)?;
-    Ok((look() - before) as f64 * 1000.0 / TICKS_PER_SECOND)
+    Ok(Activity::of(&pids).since(&before).milliseconds)
 }
