@@ -205,6 +205,15 @@ impl Scene {
         self.settle();
     }
 
+    /// The terminal gets another size.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        let size = |cells: u16| std::num::NonZero::new(cells).unwrap();
+        self.canvas.reset(Rect::new(0, 0, columns, rows));
+        self.terminal = vt100::Parser::new(size(rows), size(columns), 0);
+        self.app.redraw();
+        self.settle();
+    }
+
     /// Time passes.
     pub fn pass(&mut self, time: Duration) {
         self.now += time;

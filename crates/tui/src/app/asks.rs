@@ -61,6 +61,11 @@ impl AskFocus {
         self.count > 0 && self.height >= self.count.min(2)
     }
 
+    /// Nothing of it is on the screen, until it is drawn.
+    pub fn hide(&mut self) {
+        self.height = 0;
+    }
+
     /// Goes to an ask because a person wants it.
     pub fn go(&mut self, ask: Option<AskId>) {
         if self.current != ask {

@@ -42,7 +42,12 @@ fn what_there_is_no_room_to_show_is_not_answered() {
     small.sees("y once");
     small.press("y");
     assert_eq!(answers(&small), 1);
-    let mut tiny = Scene::new(20, 5, state(), talked());
+    let mut tiny = Scene::new(80, 24, state(), talked());
+    tiny.press("ctrl-g");
+    tiny.resize(40, 10);
+    tiny.press("y");
+    assert_eq!(answers(&tiny), 0, "what was on the screen before counts no more");
+    tiny.resize(20, 5);
     tiny.press("ctrl-o");
     tiny.does_not_see("cargo build");
     tiny.press("y");

@@ -47,6 +47,9 @@ fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, agent: &Agent, focus
     let Some(body) = draw_head(app, canvas, area, agent, focused, many) else { return };
     let notes = notes(app, agent, usize::from(body.width.saturating_sub(2)));
     let card = ask::height(app, agent, body, focused);
+    if focused {
+        app.ask.hide();
+    }
     let below = (notes.len() as u16 + card).min(body.height.saturating_sub(1));
     let text = Rect { height: body.height - below, ..body };
     draw_transcript(app, canvas, text, agent.id, focused);

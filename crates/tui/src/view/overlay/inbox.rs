@@ -13,6 +13,7 @@ const COLUMNS: u16 = 120;
 
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, inbox: &mut Inbox) {
     let theme = app.theme;
+    inbox.ask.hide();
     let open: Vec<_> =
         app.state.inbox().into_iter().map(|(agent, ask)| (agent.clone(), ask.clone())).collect();
     let at = open.iter().position(|(_, ask)| Some(ask.id) == inbox.ask.current).unwrap_or(0);
