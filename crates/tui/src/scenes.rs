@@ -1,9 +1,11 @@
 //! The whole screen in one process: keys go in, a daemon that is played answers, and what is seen is compared.
 
+mod bar;
 mod behaviour;
 mod care;
 mod chores;
 mod images;
+mod lists;
 mod pictures;
 mod screenshots;
 mod svg;

@@ -292,7 +292,12 @@ fn profile_form(profile: Option<&ProfileSummary>) -> Form {
             drivers.clone(),
             place(&drivers, driver.word()),
         ),
-        Entry::text("command", "command", "empty: the driver's own program, found on PATH", command),
+        Entry::text(
+            "command",
+            "command",
+            "empty: the driver's own program, found on PATH; acp has none",
+            command,
+        ),
         Entry::text("args", "arguments", "as in a shell", arguments),
         Entry::lines(
             "environment",

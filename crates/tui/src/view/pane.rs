@@ -33,7 +33,11 @@ pub(super) fn draw_all(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
                     true => format!("empty: {agent} shows an agent here, a prompt makes a new one"),
                     false => format!("empty: {pane} goes here, {agent} then shows an agent"),
                 };
-                canvas.text(area.x + 1, area.y, area.width.saturating_sub(1), &text, app.theme.dim);
+                let columns = area.width.saturating_sub(2).max(1);
+                let lines = prose(&text, app.theme.dim, columns.into(), &Prefix::none());
+                for (y, line) in (area.top()..area.bottom()).zip(&lines) {
+                    canvas.line(area.x + 1, y, columns, line);
+                }
             }
         }
         // The column that the layout left between panes.
