@@ -10,3 +10,32 @@ fn the_hint_of_an_empty_pane_is_shown_whole() {
     scene.sees("empty: alt-right goes");
     scene.sees("an agent");
 }
+
+#[test]
+fn agents_are_counted_in_the_list_and_the_bar_and_requests_in_the_inbox() {
+    let asking = |n: u128, asks: &[u128]| {
+        let asks = asks.iter().map(|ask| approval(*ask, "make")).collect();
+        named(&format!("agent {n}"), Agent { asks, ..agent(n) })
+    };
+    let mut scene = Scene::new(120, 40, team(vec![asking(1, &[1, 2, 3]), asking(2, &[4])]), talked());
+    scene.sees("2 need you ctrl-g");
+    scene.sees("2 primary, 2 need you");
+    scene.press("ctrl-o");
+    scene.sees("Inbox: 4 requests");
+    let mut scene = Scene::new(120, 40, team(vec![asking(1, &[1])]), talked());
+    scene.sees("1 primary, 1 needs you");
+    scene.press("ctrl-o");
+    scene.sees("Inbox: 1 request ");
+}
+
+#[test]
+fn who_decided_stands_before_what_they_said() {
+    use consort_model::{Answer, SettledBy, Settlement};
+    let Ask { title, body, .. } = approval(1, "less notes");
+    let answer = Some(Answer::Deny { message: Some("use cat".into()) });
+    let settlement = Some(Settlement { answer, by: SettledBy::Person, at: Timestamp(NOW) });
+    let body = ItemBody::Ask { ask: ask_id(1), title, body, settlement };
+    let items = BTreeMap::from([(agent_id(1), vec![item(0, body)])]);
+    let mut scene = Scene::new(120, 40, team(vec![agent(1)]), items);
+    scene.sees("denied by you: use cat");
+}

@@ -337,9 +337,9 @@ fn ask(
     lines
 }
 
-/// How an ask ended, in a few words.
+/// How an ask ended, in a few words: what was decided, by whom, and what was said with it.
 pub fn settled(settlement: &Settlement, look: &Look<'_>) -> String {
-    let what = match &settlement.answer {
+    let (what, said) = match &settlement.answer {
         Some(Answer::Allow { scope, pattern }) => {
             let reach = match scope {
                 GrantScope::Once => "allowed once",
@@ -347,20 +347,14 @@ pub fn settled(settlement: &Settlement, look: &Look<'_>) -> String {
                 GrantScope::Always => "always allowed",
                 GrantScope::Project => "always allowed in this folder",
             };
-            match pattern {
-                Some(pattern) => format!("{reach}: {}", clean::one_line(pattern)),
-                None => reach.to_owned(),
-            }
+            (reach, pattern.clone())
         }
-        Some(Answer::Deny { message: Some(message) }) => format!("denied: {}", clean::one_line(message)),
-        Some(Answer::Deny { message: None }) => "denied".to_owned(),
-        Some(Answer::Choose { option }) => format!("answered {}", clean::one_line(option)),
-        Some(Answer::Reply { value }) => match value {
-            serde_json::Value::String(text) => format!("answered {}", clean::one_line(text)),
-            other => format!("answered {other}"),
-        },
-        Some(Answer::Stop) => "denied, turn stopped".to_owned(),
-        None => "not answered".to_owned(),
+        Some(Answer::Deny { message }) => ("denied", message.clone()),
+        Some(Answer::Choose { option }) => ("answered", Some(option.clone())),
+        Some(Answer::Reply { value: serde_json::Value::String(text) }) => ("answered", Some(text.clone())),
+        Some(Answer::Reply { value }) => ("answered", Some(value.to_string())),
+        Some(Answer::Stop) => ("denied, turn stopped", None),
+        None => ("not answered", None),
     };
     let by = match settlement.by {
         SettledBy::Person => " by you".to_owned(),
@@ -370,7 +364,8 @@ pub fn settled(settlement: &Settlement, look: &Look<'_>) -> String {
         SettledBy::Cancelled => ": cancelled".to_owned(),
         SettledBy::AgentEnded => ": the agent ended".to_owned(),
     };
-    what + &by
+    let said = said.map(|said| format!(": {}", clean::one_line(&said))).unwrap_or_default();
+    format!("{what}{by}{said}")
 }
 
 /// JSON for people: a lone command or text as it is, everything else indented.

@@ -21,9 +21,9 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
     let inner = Rect { width: area.width - 1, ..area };
     let mut y = inner.y;
     canvas.text(inner.x + 1, y, inner.width - 1, "consort", theme.title);
-    let waiting = app.state.inbox().len();
+    let waiting = super::status::needy(&app.state);
     if waiting > 0 {
-        let words = format!("{waiting} need{} you", if waiting == 1 { "s" } else { "" });
+        let words = format!("{waiting} {}", super::status::need(waiting));
         let with_key = format!("{words} {}", app.keys.label(Action::NextNeedy));
         let room = inner.width.saturating_sub(10);
         let text = if width::of(&with_key) <= room.into() { with_key } else { words };

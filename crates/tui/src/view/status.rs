@@ -51,13 +51,14 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
     let end = canvas.text(area.x + 1, area.y, columns, &counts, theme.status_bar);
     let needy = Rect::new(area.x, area.y, end.saturating_sub(area.x), 1);
     app.hits.add(needy, Hit::Button(Action::NextNeedy));
-    if let Some(at) = counts.find("needs you") {
-        let before = counts[..at].rfind(", ").map_or(0, |comma| comma + 2);
-        let x = area.x + 1 + width::of(&counts[..before]) as u16;
-        canvas.style(
-            Rect::new(x, area.y, width::of(&counts[before..at + 9]) as u16, 1),
-            theme.status_bar.patch(theme.warning),
-        );
+    let mut x = area.x + 1;
+    for part in counts.split_inclusive(", ") {
+        let words = part.trim_end_matches(", ");
+        if words.ends_with(" you") {
+            let place = Rect::new(x, area.y, width::of(words) as u16, 1);
+            canvas.style(place, theme.status_bar.patch(theme.warning));
+        }
+        x += width::of(part) as u16;
     }
     canvas.right(
         area.right().saturating_sub(1),
@@ -90,6 +91,16 @@ pub(super) fn is_tall(toast: &Toast, columns: u16) -> bool {
     toast.text.contains('\n') || width::of(&toast.text) > usize::from(columns.saturating_sub(2))
 }
 
+/// How many agents need a person.
+pub(super) fn needy(state: &State) -> usize {
+    state.agents.values().filter(|agent| !agent.is_closed() && agent.status() == Status::NeedsInput).count()
+}
+
+/// What so many of them do.
+pub(super) fn need(count: usize) -> &'static str {
+    if count == 1 { "needs you" } else { "need you" }
+}
+
 /// `Agents: 1 primary, 2 running, 1 needs you, 1 finished`; what there is none of is left out.
 pub(super) fn counts(state: &State) -> String {
     let open = || state.agents.values().filter(|agent| !agent.is_closed());
@@ -97,7 +108,7 @@ pub(super) fn counts(state: &State) -> String {
     let primary = count(&|agent| agent.relation == Relation::Primary);
     let parts = [
         (count(&|agent| matches!(agent.status(), Status::Working | Status::Starting)), "running"),
-        (count(&|agent| agent.status() == Status::NeedsInput), "needs you"),
+        (needy(state), need(needy(state))),
         (count(&|agent| agent.status() == Status::Stalled), "stalled"),
         (count(&|agent| agent.status() == Status::Failed), "failed"),
         (count(&|agent| is_finished(agent)), "finished"),
