@@ -200,9 +200,19 @@ impl App {
         match action {
             Action::SettingAdd => self.open(Overlay::Form(rules::form(self))),
             Action::SettingRemove => {
-                if let Some(rule) = self.state.rules.keys().nth(row).copied() {
-                    self.carry_out(Command::RemoveRule(rule));
-                }
+                let Some((id, rule)) = self.state.rules.iter().nth(row) else { return };
+                let words = clean::exact(&rule.subject.to_string()).replace('\n', " ");
+                let about = match rule.effect.is_allow() {
+                    true => "what it allows is asked about again",
+                    false => "what it denies is asked about again",
+                };
+                let choices = vec![
+                    Choice::new("keep it", Command::Nothing),
+                    Choice::new("remove the rule", Command::RemoveRule(*id)).detail(about),
+                ];
+                let effect = if rule.effect.is_allow() { "allows" } else { "denies" };
+                let title = format!("Remove the rule that {effect} {words}?");
+                self.open(Overlay::Picker(Picker::new(title, choices)));
             }
             _ => {}
         }
