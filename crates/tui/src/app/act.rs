@@ -326,13 +326,7 @@ impl App {
                 (Some(Action::ListDown), ..) => picker.step(1),
                 (Some(Action::ListPageUp), ..) => picker.step(-8),
                 (Some(Action::ListPageDown), ..) => picker.step(8),
-                (Some(Action::ListChoose), ..) => {
-                    let command = picker.chosen().map(|choice| choice.command.clone());
-                    self.overlays.pop();
-                    if let Some(command) = command {
-                        self.carry_out(command);
-                    }
-                }
+                (Some(Action::ListChoose), ..) => self.choose(),
                 (Some(Action::ListDelete), ..) => {
                     if let Some(command) = picker.chosen().and_then(|choice| choice.dropped.clone()) {
                         self.overlays.pop();
@@ -371,6 +365,17 @@ impl App {
             _ => {}
         }
         self.redraw();
+    }
+
+    /// Does what the chosen row of the list on top stands for; where nothing fits, the list stays.
+    pub(super) fn choose(&mut self) {
+        let Some(Overlay::Picker(picker)) = self.overlays.last() else { return };
+        let Some(command) = picker.chosen().map(|choice| choice.command.clone()) else { return };
+        // From a prompt that was edited one comes back to the others.
+        if !matches!(command, Command::EditQueued(..)) {
+            self.overlays.pop();
+        }
+        self.carry_out(command);
     }
 
     /// A field was filled.

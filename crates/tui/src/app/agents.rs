@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consort_daemon::protocol::{Call, MessageView, NewAgent};
-use consort_model::{AgentId, Availability, PermissionMode, Status, decide};
+use consort_model::{Agent, AgentId, Availability, PermissionMode, ProfileSummary, Prompt, Status, decide};
 use uuid::Uuid;
 
 use super::{App, Focus, Reply};
@@ -402,24 +402,11 @@ impl App {
         self.open(Overlay::Picker(Picker::new("Workspaces", choices)));
     }
 
+    /// The prompts of the agent on the screen that wait.
     pub(super) fn pick_queued(&mut self) {
         let Some(agent) = self.focused_agent() else { return };
         let id = agent.id;
-        let choices: Vec<Choice> = agent
-            .queue
-            .iter()
-            .map(|prompt| {
-                let mut choice =
-                    Choice::new(clean::one_line(&prompt.text), Command::EditQueued(id, prompt.id));
-                choice.dropped = Some(Command::DropQueued(id, prompt.id));
-                if decide::joins(agent, prompt.id) {
-                    choice.note = "joins the turn".to_owned();
-                } else {
-                    choice.submitted = Some(Command::SteerQueued(id, prompt.id));
-                }
-                choice
-            })
-            .collect();
+        let choices = queued(agent);
         if choices.is_empty() {
             return self.say("no prompt waits");
         }
@@ -429,6 +416,37 @@ impl App {
         if self.can_steer() {
             title.push_str(&format!(", {} joins the turn", label(Action::ListSubmit)));
         }
-        self.open(Overlay::Picker(Picker::new(title, choices)));
+        let mut picker = Picker::new(title, choices);
+        picker.queue_of = Some(id);
+        picker.empty = "no prompt waits".to_owned();
+        self.open(Overlay::Picker(picker));
     }
+
+    /// Something about an agent changed: a list of what waits for it shows that.
+    pub(super) fn queue_changed(&mut self, id: AgentId) {
+        let Some(agent) = self.state.agents.get(&id) else { return };
+        for overlay in &mut self.overlays {
+            if let Overlay::Picker(picker) = overlay
+                && picker.queue_of == Some(id)
+            {
+                picker.replace(queued(agent));
+            }
+        }
+    }
+}
+
+/// The prompts that wait for an agent, to edit, drop or steer them.
+fn queued(agent: &Agent) -> Vec<Choice> {
+    let id = agent.id;
+    let choice = |prompt: &Prompt| {
+        let mut choice = Choice::new(clean::one_line(&prompt.text), Command::EditQueued(id, prompt.id));
+        choice.dropped = Some(Command::DropQueued(id, prompt.id));
+        if decide::joins(agent, prompt.id) {
+            choice.note = "joins the turn".to_owned();
+        } else {
+            choice.submitted = Some(Command::SteerQueued(id, prompt.id));
+        }
+        choice
+    };
+    agent.queue.iter().map(choice).collect()
 }

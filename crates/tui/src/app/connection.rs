@@ -212,6 +212,7 @@ impl App {
         self.damage.sidebar = true;
         self.damage.panes = true;
         self.damage.status = true;
+        self.queue_changed(agent);
         match change {
             AgentEvent::UsageChanged { .. } => {}
             AgentEvent::TurnEnded { .. } | AgentEvent::Failed { .. } => {

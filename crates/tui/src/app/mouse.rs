@@ -255,11 +255,7 @@ impl App {
                 if let Some(Overlay::Picker(picker)) = self.overlays.last_mut()
                     && picker.go(row)
                 {
-                    let command = picker.chosen().map(|choice| choice.command.clone());
-                    self.overlays.pop();
-                    if let Some(command) = command {
-                        self.carry_out(command);
-                    }
+                    self.choose();
                 }
             }
             Hit::InboxRow(ask) => self.ask_focus_mut().go(Some(ask)),

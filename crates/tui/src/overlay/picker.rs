@@ -1,5 +1,7 @@
 //! A list that is narrowed down by typing.
 
+use consort_model::AgentId;
+
 use super::Command;
 use crate::editor::Editor;
 use crate::text::fuzzy::{self, Match};
@@ -62,6 +64,8 @@ pub struct Picker {
     pub empty: String,
     /// What its rows are, where they come only when the daemon has told them.
     pub awaited: Option<Awaited>,
+    /// The agent whose prompts that wait are its rows; they change as those do.
+    pub queue_of: Option<AgentId>,
     /// What was typed.
     pub query: Editor,
     /// Whether what was typed is looked for in the details too.
@@ -80,6 +84,7 @@ impl Picker {
             title: title.into(),
             empty: "nothing fits".to_owned(),
             awaited: None,
+            queue_of: None,
             query: Editor::default(),
             details: false,
             choices,
@@ -129,6 +134,15 @@ impl Picker {
         self.empty = empty.to_owned();
         self.awaited = None;
         self.narrow();
+    }
+
+    /// Gives it other rows for those it has; the place in the list stays.
+    pub fn replace(&mut self, choices: Vec<Choice>) {
+        let (at, top) = (self.at, self.top);
+        self.choices = choices;
+        self.narrow();
+        self.at = at.min(self.found.len().saturating_sub(1));
+        self.top = top.min(self.at);
     }
 
     /// Finds what fits what was typed.

@@ -38,3 +38,42 @@ fn a_rule_is_removed_only_after_a_question() {
     scene.press("x down enter");
     assert_eq!(scene.calls, [Call::RemoveRule { rule: id }]);
 }
+
+#[test]
+fn a_list_in_which_nothing_fits_stays_on_enter() {
+    let mut scene = one();
+    scene.press("ctrl-p");
+    scene.write("zzzz");
+    scene.press("enter");
+    scene.sees("nothing fits");
+    scene.press("ctrl-u");
+    scene.does_not_see("nothing fits");
+}
+
+#[test]
+fn editing_a_prompt_that_waits_comes_back_to_the_others() {
+    let mut scene = Scene::new(120, 40, team(vec![working(named("one", agent(1)))]), talked());
+    let prompt = |n: u128, text: &str| consort_model::Prompt {
+        id: PromptId::new(Uuid::from_u128(n)),
+        origin: consort_model::PromptOrigin::Person,
+        text: text.into(),
+        attachments: vec![],
+        steers: false,
+        at: Timestamp(0),
+    };
+    for (n, text) in [(5, "first"), (6, "second")] {
+        scene.event(agent_id(1), AgentEvent::PromptQueued { prompt: prompt(n, text) });
+    }
+    scene.press("alt-q down enter");
+    scene.write(" thing");
+    scene.press("enter");
+    assert!(
+        matches!(scene.calls.last(), Some(Call::EditPrompt { text: Some(text), .. }) if text == "second thing")
+    );
+    scene.sees("Prompts that wait");
+    let (prompt, text) = (prompt(6, "").id, "second thing".to_owned());
+    scene.event(agent_id(1), AgentEvent::PromptEdited { prompt, text });
+    assert_eq!(scene.screen().matches("second thing").count(), 2, "in the pane and in the list");
+    scene.press("enter esc");
+    scene.sees("Prompts that wait");
+}
