@@ -243,15 +243,31 @@ impl App {
 
     /// Profiles of the same driver, for an agent whose own was removed.
     pub(super) fn pick_rebind(&mut self, agent: AgentId) {
-        let Some(driver) = self.state.agents.get(&agent).map(|agent| agent.driver) else { return };
-        let profiles = self.state.profiles.iter().filter(|profile| profile.driver == driver);
+        let bound = self.state.agents.get(&agent).map(|agent| (agent.driver, agent.profile.clone()));
+        let Some((driver, now)) = bound else { return };
+        let of_driver = |profile: &&ProfileSummary| profile.driver == driver;
+        let mut profiles: Vec<&ProfileSummary> = self.state.profiles.iter().filter(of_driver).collect();
+        profiles.sort_by_key(|profile| matches!(profile.availability, Availability::Unavailable { .. }));
         let choices = profiles
+            .into_iter()
             .map(|profile| {
-                let command = Command::Rebind(agent, profile.id.to_string());
-                Choice::new(clean::one_line(&profile.name), command).detail(profile.command.clone())
+                let name = clean::one_line(&profile.name).into_owned();
+                let is_now = profile.id == now;
+                match &profile.availability {
+                    Availability::Unavailable { reason } => {
+                        Choice::new(name, Command::Explain(reason.clone()))
+                            .detail(clean::one_line(reason))
+                            .note(if is_now { "now, not available" } else { "not available" })
+                    }
+                    _ => Choice::new(name, Command::Rebind(agent, profile.id.to_string()))
+                        .detail(clean::one_line(&profile.command))
+                        .note(if is_now { "now" } else { "" }),
+                }
             })
             .collect();
-        let mut picker = Picker::new(format!("Another profile for {}", self.name_of(agent)), choices);
+        let another = |choice: &Choice| matches!(&choice.command, Command::Rebind(_, profile) if *profile != now.to_string());
+        let title = format!("Another profile for {}", self.name_of(agent));
+        let mut picker = Picker::new(title, choices).starting_at(another);
         picker.empty = format!("there is no profile of the driver {driver}; add one in the settings");
         self.open(Overlay::Picker(picker));
     }

@@ -77,3 +77,26 @@ fn editing_a_prompt_that_waits_comes_back_to_the_others() {
     scene.press("enter esc");
     scene.sees("Prompts that wait");
 }
+
+#[test]
+fn another_profile_is_one_that_can_be_used() {
+    let mut state = team(vec![named("one", agent(1))]);
+    let profiles = [("Broken", false), ("Scripted", true), ("Fresh", true)];
+    state.profiles = profiles.map(|(name, there)| profile(name, DriverKind::Acp, there)).into();
+    state.agents.get_mut(&agent_id(1)).unwrap().profile = ProfileId::new("scripted");
+    let mut scene = Scene::new(120, 40, state, talked());
+    scene.press("esc B");
+    let screen = scene.screen();
+    let row = |name: &str| screen.lines().position(|line| line.contains(&format!("│ {name} "))).unwrap();
+    assert!(row("Scripted") < row("Fresh") && row("Fresh") < row("Broken"), "{screen}");
+    let line = |name: &str| screen.lines().nth(row(name)).unwrap();
+    assert!(line("Scripted").contains(" now "));
+    assert!(line("Broken").contains("`broken` is not on PATH; install it"));
+    assert!(line("Broken").contains("not available"));
+    scene.press("enter");
+    assert!(
+        matches!(&scene.calls[..], [Call::Rebind { profile, .. }] if profile == "fresh"),
+        "{:?}",
+        scene.calls
+    );
+}
