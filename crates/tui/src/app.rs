@@ -123,6 +123,16 @@ pub struct Toast {
     /// Whether something went wrong.
     pub bad: bool,
     until: Instant,
+    topic: Option<Topic>,
+}
+
+/// What a message is about that no longer holds once something else happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Topic {
+    /// How far a search came.
+    Search,
+    /// An agent that has to be started again.
+    Parked(AgentId),
 }
 
 /// Parts of the screen that are to be drawn.
@@ -395,8 +405,22 @@ impl App {
         // What takes longer to read stays longer.
         let more = Duration::from_millis(40) * u32::try_from(text.len().min(1000)).unwrap_or_default();
         self.end_toast();
-        self.toast = Some(Toast { text, bad, until: self.now + TOAST + more });
+        self.toast = Some(Toast { text, bad, until: self.now + TOAST + more, topic: None });
         self.damage.status = true;
+    }
+
+    /// What was just said holds until this is over.
+    fn until_over(&mut self, topic: Topic) {
+        if let Some(toast) = &mut self.toast {
+            toast.topic = Some(topic);
+        }
+    }
+
+    /// Takes back what was said about this.
+    fn is_over(&mut self, topic: Topic) {
+        if self.toast.as_ref().is_some_and(|toast| toast.topic == Some(topic)) {
+            self.end_toast();
+        }
     }
 
     fn end_toast(&mut self) {

@@ -7,6 +7,7 @@ mod chores;
 mod images;
 mod lists;
 mod pictures;
+mod reading;
 mod screenshots;
 mod svg;
 

@@ -6,7 +6,8 @@
 use consort_daemon::protocol::{Call, TranscriptPage};
 use consort_model::{AgentId, ItemIndex};
 
-use super::{App, Reply};
+use super::{App, Reply, Topic};
+use crate::keys::Action;
 use crate::transcript::item::plain_text;
 
 /// Items that are searched at once.
@@ -58,7 +59,7 @@ impl App {
         self.load_page(agent);
         self.redraw();
         if found {
-            return;
+            return self.is_over(Topic::Search);
         }
         let mut legs = Vec::new();
         if way != Way::Back && loaded.end < total {
@@ -84,12 +85,23 @@ impl App {
             None => {
                 let words = &hunt.words;
                 let text = match hunt.way {
-                    Way::Back => format!("no earlier place has `{words}`"),
-                    Way::On => format!("no later place has `{words}`"),
+                    Way::Back => {
+                        format!(
+                            "no earlier place has `{words}`; {} goes down",
+                            self.keys.label(Action::NextFound)
+                        )
+                    }
+                    Way::On => {
+                        format!(
+                            "no later place has `{words}`; {} goes up",
+                            self.keys.label(Action::PreviousFound)
+                        )
+                    }
                     Way::Around => format!("`{words}` is in none of the {total} items of this conversation"),
                 };
                 self.hunt = None;
-                return self.say(text);
+                self.say(text);
+                return self.until_over(Topic::Search);
             }
         };
         let call = Call::Transcript { agent: hunt.agent.to_string(), before, from, limit: PAGE };
@@ -97,6 +109,7 @@ impl App {
             (Reply::Hunted(hunt.number), format!("searching… {} of {total} items", hunt.seen));
         self.call(call, reply);
         self.say(text);
+        self.until_over(Topic::Search);
     }
 
     /// A page came that is to be searched.
@@ -134,6 +147,7 @@ impl App {
         let Some(index) = found else { return self.hunt_on() };
         self.hunt = None;
         self.say(format!("found after {seen} items"));
+        self.until_over(Topic::Search);
         let wanted = self.transcripts.get_mut(&agent).and_then(|transcript| transcript.show_found(index));
         if let Some(wanted) = wanted {
             self.ask_page(agent, wanted);
