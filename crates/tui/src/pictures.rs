@@ -35,6 +35,15 @@ pub struct Key {
     room: (u16, u16),
 }
 
+impl Key {
+    fn of(image: &Image, columns: usize, open: bool) -> Self {
+        let mut hasher = DefaultHasher::new();
+        image.data.hash(&mut hasher);
+        let columns = u16::try_from(columns).unwrap_or(u16::MAX).min(COLUMNS);
+        Self { image: hasher.finish(), room: (columns, if open { ROWS.1 } else { ROWS.0 }) }
+    }
+}
+
 /// A picture to be drawn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wanted {
@@ -86,10 +95,7 @@ impl Pictures {
         if self.means == Means::Words {
             return None;
         }
-        let mut hasher = DefaultHasher::new();
-        image.data.hash(&mut hasher);
-        let columns = u16::try_from(columns).unwrap_or(u16::MAX).min(COLUMNS);
-        let key = Key { image: hasher.finish(), room: (columns, if open { ROWS.1 } else { ROWS.0 }) };
+        let key = Key::of(image, columns, open);
         match self.drawn.get(&key) {
             Some(drawn) => drawn.clone(),
             None => {
@@ -100,6 +106,11 @@ impl Pictures {
                 None
             }
         }
+    }
+
+    /// Whether it was tried to draw an image, and nothing could be made of it.
+    pub fn has_failed(&self, image: &Image, columns: usize, open: bool) -> bool {
+        self.means != Means::Words && matches!(self.drawn.get(&Key::of(image, columns, open)), Some(None))
     }
 
     /// What is to be drawn next, which counts as asked for from here on. A few at a time: they come as they are done.
@@ -189,6 +200,8 @@ mod tests {
         pictures.drew(key, None);
         assert_eq!(pictures.lines(&image("a"), 40, false), None);
         assert_eq!(pictures.wanted(), []);
+        assert!(pictures.has_failed(&image("a"), 40, false));
+        assert!(!pictures.has_failed(&image("b"), 40, false), "it was not tried");
     }
 
     #[test]

@@ -111,3 +111,15 @@ fn a_terminal_that_knows_images_is_given_them() {
     scene.settle();
     assert_eq!(draw_pictures(&mut scene), 3);
 }
+
+#[test]
+fn an_image_that_cannot_be_drawn_says_so_once_it_was_tried() {
+    let broken = Image { mime_type: "image/png".into(), data: base64(b"no image at all") };
+    let items = BTreeMap::from([(agent_id(1), vec![item(0, ItemBody::Image(broken))])]);
+    let mut scene = Scene::new(100, 30, team(vec![named("painter", agent(1))]), items);
+    scene.app.terminal_shows(BLOCKS);
+    scene.settle();
+    scene.sees("[image png 15 B]");
+    assert_eq!(draw_pictures(&mut scene), 1);
+    scene.sees("[image png 15 B, cannot be shown]");
+}

@@ -162,8 +162,9 @@ fn picture(
     prefix: &Prefix,
     look: &Look<'_>,
 ) -> Vec<Line<'static>> {
-    let mut lines = prose(&format!("[{}]", image.words()), look.theme.dim, columns, prefix);
     let room = columns.saturating_sub(width::of_spans(&prefix.rest));
+    let failed = if look.pictures.has_failed(image, room, open) { ", cannot be shown" } else { "" };
+    let mut lines = prose(&format!("[{}{failed}]", image.words()), look.theme.dim, columns, prefix);
     for mut line in look.pictures.lines(image, room, open).unwrap_or_default() {
         line.spans.splice(0..0, prefix.rest.iter().cloned());
         lines.push(line);
