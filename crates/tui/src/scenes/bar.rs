@@ -39,3 +39,47 @@ fn who_decided_stands_before_what_they_said() {
     let mut scene = Scene::new(120, 40, team(vec![agent(1)]), items);
     scene.sees("denied by you: use cat");
 }
+
+/// An agent of whom much can be said, on a branch.
+fn talkative(columns: u16, failed: u128) -> Scene {
+    let usage = consort_model::Usage {
+        context_used: Some(34_000),
+        context_size: Some(100_000),
+        cost: Some(0.42),
+        ..Default::default()
+    };
+    let model = consort_model::SessionOption {
+        id: "model".into(),
+        name: "Model".into(),
+        current: "big".into(),
+        choices: vec![consort_model::Choice {
+            id: "big".into(),
+            name: "The big one".into(),
+            description: None,
+        }],
+    };
+    let mut agents = vec![named("one", Agent { usage, options: vec![model], ..agent(1) })];
+    agents.extend((0..failed).map(|n| working(agent(n + 2))));
+    let mut scene = Scene::new(columns, 24, team(agents), talked());
+    scene.app.show(agent_id(1), false);
+    scene.app.branch_read("/w".into(), Some("a-branch-of-some-length".into()));
+    scene.settle();
+    scene
+}
+
+#[test]
+fn the_bar_leaves_out_whole_parts_and_what_matters_least_first() {
+    let cases = [
+        (120, "The big one · default · context 34% · ~$0.42 · a-branch-of-some-length"),
+        (90, "The big one · default · context 34% · ~$0.42"),
+        (70, "The big one · default · context 34%"),
+        (55, "The big one · default"),
+        (45, "default"),
+    ];
+    for (columns, wanted) in cases {
+        let screen = talkative(columns, 2).screen();
+        let bar = screen.lines().last().unwrap().to_owned();
+        let session = bar.split("running").last().unwrap().trim();
+        assert_eq!(session, wanted, "at {columns} columns: {bar}");
+    }
+}

@@ -46,8 +46,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
         Connection::Connecting => "connecting…".to_owned(),
         _ => counts(&app.state),
     };
-    let session = app.focused_agent().map(|agent| session(app, agent)).unwrap_or_default();
-    // Who needs a person is never cut off; what the session is, is.
+    // Who needs a person is never cut off; what the session is gives way, a whole part at a time.
     let end = canvas.text(area.x + 1, area.y, columns, &counts, theme.status_bar);
     let needy = Rect::new(area.x, area.y, end.saturating_sub(area.x), 1);
     app.hits.add(needy, Hit::Button(Action::NextNeedy));
@@ -60,13 +59,20 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) {
         }
         x += width::of(part) as u16;
     }
-    canvas.right(
-        area.right().saturating_sub(1),
-        area.y,
-        area.right().saturating_sub(end + 3),
-        &session,
-        theme.status_bar,
-    );
+    let room = usize::from(area.right().saturating_sub(end + 3));
+    let parts = app.focused_agent().map(|agent| session(app, agent)).unwrap_or_default();
+    let parts = fitting(parts, room);
+    let mut x = area.right().saturating_sub(1 + columns_of(&parts) as u16);
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            x = canvas.text(x, area.y, width::of(SEPARATOR) as u16, SEPARATOR, theme.status_bar);
+        }
+        let columns = width::of(&part.text) as u16;
+        if let Some(action) = part.action {
+            app.hits.add(Rect::new(x, area.y, columns, 1), Hit::Button(action));
+        }
+        x = canvas.text(x, area.y, columns, &part.text, theme.status_bar);
+    }
 }
 
 /// Draws the message at the bottom over everything else, where the bar is too narrow for it.
@@ -120,32 +126,61 @@ pub(super) fn counts(state: &State) -> String {
     text
 }
 
+/// What stands between parts.
+const SEPARATOR: &str = " · ";
+
+/// Something that is said about a session.
+struct Part {
+    text: String,
+    /// What a click on it does.
+    action: Option<Action>,
+    /// How much it matters.
+    weight: u8,
+}
+
+/// The columns that parts take.
+fn columns_of(parts: &[Part]) -> usize {
+    let texts: usize = parts.iter().map(|part| width::of(&part.text)).sum();
+    texts + width::of(SEPARATOR) * parts.len().saturating_sub(1)
+}
+
+/// The parts that fit: what matters least is left out first, and nothing is cut.
+fn fitting(mut parts: Vec<Part>, columns: usize) -> Vec<Part> {
+    while columns_of(&parts) > columns {
+        let Some(least) = parts.iter().map(|part| part.weight).min() else { break };
+        parts.retain(|part| part.weight > least);
+    }
+    parts
+}
+
 /// Model, mode, context use, cost and branch.
-fn session(app: &App, agent: &Agent) -> String {
-    let mut parts: Vec<String> = Vec::new();
+fn session(app: &App, agent: &Agent) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut say = |text: String, weight, action| parts.push(Part { text, action, weight });
     if let Some(model) = agent.options.iter().find(|option| option.id == "model") {
         let name = model
             .choices
             .iter()
             .find(|choice| choice.id == model.current)
             .map_or(&model.current, |it| &it.name);
-        parts.push(clean::one_line(name).into_owned());
+        say(clean::one_line(name).into_owned(), 4, Some(Action::PickModel));
     } else if let Some(profile) = app.state.profile(&agent.profile) {
-        parts.push(clean::one_line(profile.default_model.as_deref().unwrap_or(&profile.name)).into_owned());
+        let name = profile.default_model.as_deref().unwrap_or(&profile.name);
+        say(clean::one_line(name).into_owned(), 4, Some(Action::PickModel));
     }
-    parts.push(agent.permissions.word().to_owned());
+    say(agent.permissions.word().to_owned(), 5, Some(Action::CycleMode));
     if let (Some(used), Some(size)) = (agent.usage.context_used, agent.usage.context_size)
         && size > 0
     {
-        parts.push(format!("context {}%", (used * 100).div_ceil(size)));
+        say(format!("context {}%", (used * 100).div_ceil(size)), 3, None);
     }
     if let Some(cost) = agent.usage.cost {
-        parts.push(format!("{}${cost:.2}", super::about_cost(agent)));
+        say(format!("{}${cost:.2}", super::about_cost(agent)), 2, None);
     }
     if let Some(branch) = app.branches.get(std::path::Path::new(&agent.cwd)) {
-        parts.push(clean::one_line(branch).into_owned());
+        say(clean::one_line(branch).into_owned(), 1, None);
     }
-    parts.join(" · ")
+    parts
 }
 
 #[cfg(test)]
