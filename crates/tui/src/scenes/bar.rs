@@ -83,3 +83,15 @@ fn the_bar_leaves_out_whole_parts_and_what_matters_least_first() {
         assert_eq!(session, wanted, "at {columns} columns: {bar}");
     }
 }
+
+#[test]
+fn the_model_the_mode_and_the_commands_can_be_clicked() {
+    let mut scene = talkative(120, 0);
+    scene.click("default ·");
+    assert!(matches!(scene.calls.last(), Some(Call::SetPermissions { .. })), "{:?}", scene.calls);
+    scene.click("ctrl-p commands");
+    scene.sees(" Commands ");
+    scene.press("esc");
+    scene.click("The big one ·");
+    scene.sees(" Model ");
+}

@@ -55,7 +55,13 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect) -> Option
         }
         (_, false) => String::new(),
     };
-    canvas.right(area.right() - 2, area.y, area.right().saturating_sub(x + 3), &hint, theme.dim);
+    let room = area.right().saturating_sub(x + 3);
+    let x = canvas.right(area.right() - 2, area.y, room, &hint, theme.dim);
+    let commands = format!("{} commands", app.keys.label(Action::Palette));
+    if let Some(at) = hint.find(&commands).filter(|_| width::of(&hint) <= room.into()) {
+        let place = Rect::new(x + width::of(&hint[..at]) as u16, area.y, width::of(&commands) as u16, 1);
+        app.hits.add(place, Hit::Button(Action::Palette));
+    }
     let text = Rect { x: area.x + 3, y: area.y + 1, width: area.width - 4, height: area.height - 1 };
     canvas.text(area.x + 1, text.y, 1, "›", if has_keyboard { theme.accent } else { theme.dim });
     app.composer_columns = text.width.into();
