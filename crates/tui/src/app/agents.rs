@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use consort_daemon::protocol::{Call, MessageView, NewAgent};
-use consort_model::{Agent, AgentId, Availability, PermissionMode, ProfileSummary, Prompt, Status, decide};
+use consort_daemon::protocol::{Call, ErrorBody, MessageView, NewAgent};
+use consort_model::{
+    Agent, AgentId, Availability, PermissionMode, ProfileSummary, Prompt, Refusal, Status, decide,
+};
 use uuid::Uuid;
 
-use super::{App, Focus, Reply};
+use super::{App, Focus, Reply, Topic};
 use crate::desk::Layout;
 use crate::keys::{Action, TABLE};
 use crate::memory::Notices;
@@ -436,6 +438,15 @@ impl App {
         picker.queue_of = Some(id);
         picker.empty = "no prompt waits".to_owned();
         self.open(Overlay::Picker(picker));
+    }
+
+    /// Says why a prompt was refused, in words of this screen where the daemon's are for the command line.
+    pub(super) fn prompt_refused(&mut self, agent: AgentId, error: ErrorBody) {
+        let ErrorBody { message, data, .. } = error;
+        let Ok(Refusal::Parked { .. }) = serde_json::from_value(data) else { return self.complain(message) };
+        let (name, key) = (self.name_of(agent), self.keys.label(Action::RestartHere));
+        self.complain(format!("{name} crashed repeatedly and is parked; {key} starts it again"));
+        self.until_over(Topic::Parked(agent));
     }
 
     /// Something about an agent changed: a list of what waits for it shows that.

@@ -10,7 +10,7 @@ use consort_model::{
 use serde::de::DeserializeOwned;
 
 use super::prompt::{Delivery, Draft};
-use super::{App, Effect};
+use super::{App, Effect, Topic};
 use crate::memory::Notices;
 use crate::overlay::Overlay;
 use crate::text::clean;
@@ -213,6 +213,9 @@ impl App {
         self.damage.panes = true;
         self.damage.status = true;
         self.queue_changed(agent);
+        if let AgentEvent::Ready { .. } = change {
+            self.is_over(Topic::Parked(agent));
+        }
         match change {
             AgentEvent::UsageChanged { .. } => {}
             AgentEvent::TurnEnded { .. } | AgentEvent::Failed { .. } => {
@@ -344,7 +347,7 @@ impl App {
                 }
             }
             (Reply::Sent(agent, draft) | Reply::Steered(agent, draft), Err(error)) => {
-                self.complain(error.message);
+                self.prompt_refused(agent, error);
                 self.put_back(agent, draft);
             }
             (Reply::Answer(_), Err(error)) => self.complain(not_counted(&error.message)),

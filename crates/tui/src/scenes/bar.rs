@@ -95,3 +95,30 @@ fn the_model_the_mode_and_the_commands_can_be_clicked() {
     scene.click("The big one ·");
     scene.sees(" Model ");
 }
+
+#[test]
+fn how_much_more_is_asked_covers_nothing_of_it() {
+    let command: String = (0..200).map(|n| format!("echo {n} {}\n", "x".repeat(90))).collect();
+    let one = named("one", Agent { asks: vec![approval(1, &command)], ..agent(1) });
+    let mut scene = Scene::new(100, 30, team(vec![one]), talked());
+    scene.press("ctrl-o");
+    let screen = scene.screen();
+    let row = screen.lines().find(|line| line.contains("more lines ↓")).unwrap();
+    assert!(!row.contains("xx"), "{screen}");
+    scene.press(&"pagedown ".repeat(60));
+    scene.sees("echo 199");
+    scene.does_not_see("more line");
+}
+
+#[test]
+fn a_parked_agent_names_the_key_that_starts_it_until_it_is_there() {
+    use consort_model::{Refusal, SessionInfo};
+    let mut scene = Scene::new(120, 30, team(vec![named("one", agent(1))]), talked());
+    let refused = ErrorBody::from(Refusal::Parked { name: "one".into() });
+    let draft = crate::app::Draft { text: "go".into(), images: vec![] };
+    scene.app.answered(Reply::Sent(agent_id(1), draft), Err(refused));
+    scene.settle();
+    scene.sees("one crashed repeatedly and is parked; alt-r starts it again");
+    scene.event(agent_id(1), AgentEvent::Ready { session: SessionInfo::default() });
+    scene.does_not_see("is parked");
+}

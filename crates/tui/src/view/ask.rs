@@ -278,15 +278,18 @@ fn draw_plain(canvas: &mut Canvas<'_>, area: Rect, lines: &[Line<'static>]) {
 
 /// Draws lines from where they were scrolled to, and says if there are more.
 pub(super) fn draw_lines(focus: &mut AskFocus, canvas: &mut Canvas<'_>, area: Rect, lines: &[Line<'static>]) {
+    // How much more there is has a row of its own: it must not cover what is asked.
+    let too_long = lines.len() > usize::from(area.height) && area.height > 1;
+    let shown = if too_long { area.height - 1 } else { area.height };
     focus.count = lines.len();
-    focus.height = area.height.into();
+    focus.height = shown.into();
     focus.scroll(0);
-    for (y, line) in (area.top()..area.bottom()).zip(lines.iter().skip(focus.top)) {
+    for (y, line) in (area.top()..area.top() + shown).zip(lines.iter().skip(focus.top)) {
         canvas.line(area.x, y, area.width, line);
     }
-    let below = lines.len().saturating_sub(focus.top + usize::from(area.height));
-    if below > 0 && area.height > 0 {
-        let text = format!(" {below} more lines ↓ ");
+    let below = lines.len().saturating_sub(focus.top + usize::from(shown));
+    if below > 0 && too_long {
+        let text = format!(" {below} more line{} ↓ ", if below == 1 { "" } else { "s" });
         let style = canvas.theme.status_bar;
         canvas.right(area.right(), area.bottom() - 1, area.width, &text, style);
     }
