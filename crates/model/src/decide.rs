@@ -169,6 +169,12 @@ pub fn fork(
         let reason = format!("`{}` has no session yet that another agent could go on from", agent.name);
         return Err(Refusal::Invalid { reason });
     };
+    // What is known to fail is refused here, so that no failed agent is left behind.
+    if session.cannot_fork {
+        let reason =
+            format!("the program of `{}` cannot fork sessions; start a new agent instead", agent.name);
+        return Err(Refusal::Invalid { reason });
+    }
     let request = CreateAgent {
         id,
         name: name.or_else(|| Some(format!("{}-fork", agent.name))),

@@ -19,6 +19,9 @@ pub struct SessionInfo {
     /// Whether it can be taken up again after its process ended.
     #[serde(default)]
     pub resumable: bool,
+    /// Whether the program said that it cannot branch a session off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cannot_fork: bool,
     /// Whether prompts may hold images.
     #[serde(default)]
     pub images: bool,

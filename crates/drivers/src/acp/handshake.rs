@@ -267,6 +267,7 @@ impl Acp {
             program: self.peer.program.clone(),
             resumed: self.launch.resume.is_some() && !self.launch.fork,
             resumable: can.load || can.resume,
+            cannot_fork: !can.fork,
             images: can.images,
             files: can.files,
         }));

@@ -125,6 +125,7 @@ impl Claude {
         self.session = Arc::new(SessionInfo {
             resumed: !session.is_empty(),
             resumable: !session.is_empty(),
+            cannot_fork: false,
             id: session,
             program: "Claude Code".to_owned(),
             images: true,

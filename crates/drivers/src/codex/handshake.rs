@@ -220,6 +220,7 @@ impl Codex {
             program: self.program.clone(),
             resumed: way == Way::Resume,
             resumable: true,
+            cannot_fork: false,
             images: true,
             files: true,
         }));

@@ -34,6 +34,7 @@ fn a_thread_is_opened_after_hello_and_login() {
         program: "Codex 0.170.1".into(),
         resumed: false,
         resumable: true,
+        cannot_fork: false,
         images: true,
         files: true,
     };

@@ -42,3 +42,14 @@ fn only_a_session_that_can_be_taken_up_can_be_forked() {
     let source = with_session(&mut team, false);
     assert!(fork(&team.state, source, id(2), None, None, Timestamp(5)).is_err());
 }
+
+#[test]
+fn a_program_that_cannot_fork_leaves_no_failed_agent_behind() {
+    let mut team = Team::new();
+    let source = with_session(&mut team, true);
+    let session =
+        SessionInfo { id: "s-1".into(), resumable: true, cannot_fork: true, ..SessionInfo::default() };
+    team.change(source, vec![AgentEvent::Ready { session }]);
+    let refused = fork(&team.state, source, id(2), None, None, Timestamp(5)).unwrap_err();
+    assert!(refused.to_string().contains("cannot fork sessions"), "{refused}");
+}
