@@ -10,6 +10,7 @@ pub mod pager;
 pub mod picker;
 pub mod press;
 pub mod settings;
+pub mod whole;
 
 use consort_daemon::protocol::WorktreeView;
 use consort_model::{AgentId, AskId, Integration, PermissionMode, ProfileId, PromptId};
@@ -25,6 +26,7 @@ pub use pager::Pager;
 pub use picker::{Awaited, Choice, Picker};
 pub use press::Press;
 pub use settings::Settings;
+pub use whole::Whole;
 
 /// What lies over everything else.
 pub enum Overlay {

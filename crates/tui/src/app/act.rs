@@ -9,9 +9,9 @@ use super::{App, Connection, Editing, Effect, Focus, Reply};
 use crate::input::Key;
 use crate::keys::{Action, Context};
 use crate::overlay::pager::Text;
-use crate::overlay::{Command, Field, Overlay, Pager, Purpose, Settings};
+use crate::overlay::{Command, Field, Overlay, Pager, Purpose, Settings, Whole};
 use crate::text::theme::Theme;
-use crate::transcript::item::Look;
+use crate::transcript::item::{self, Look};
 
 /// How long a second key may take to leave.
 const LEAVE_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
@@ -245,7 +245,8 @@ impl App {
     pub fn scroll(&mut self, agent: AgentId, lines: isize) {
         let width = self.hits.pane_width(agent);
         let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
-        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures };
+        let opens = self.keys.label(Action::OpenItem);
+        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures, opens };
         if let Some(transcript) = self.transcripts.get_mut(&agent) {
             transcript.scroll(&look, lines);
         }
@@ -260,7 +261,8 @@ impl App {
         };
         let width = self.hits.pane_width(agent);
         let names = |id: AgentId| self.state.agents.get(&id).map(|it| it.name.clone()).unwrap_or_default();
-        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures };
+        let opens = self.keys.label(Action::OpenItem);
+        let look = Look { theme: &self.theme, width, name_of: &names, pictures: &self.pictures, opens };
         let Some(transcript) = self.transcripts.get_mut(&agent) else { return };
         let mut copied = None;
         match action {
@@ -271,6 +273,7 @@ impl App {
                     transcript.toggle(chosen);
                 }
             }
+            Action::OpenItem => return self.open_item(agent),
             Action::CopyItem => {
                 copied = transcript
                     .chosen()
@@ -294,6 +297,18 @@ impl App {
         }
         self.load_page(agent);
         self.redraw();
+    }
+
+    /// Shows the chosen item whole.
+    fn open_item(&mut self, agent: AgentId) {
+        let Some(transcript) = self.transcripts.get(&agent) else { return };
+        let Some(item) = transcript.chosen().and_then(|chosen| transcript.item(chosen)) else {
+            let (up, down) = (self.keys.label(Action::ItemUp), self.keys.label(Action::ItemDown));
+            return self.say(format!("choose an item first, with {up} and {down}"));
+        };
+        let title = item::title(item).unwrap_or_else(|| self.name_of(agent));
+        let whole = Whole::new(title, &item::whole_text(item), transcript.searched());
+        self.open(Overlay::Pager(Pager::new(Text::Item(Box::new(whole)))));
     }
 
     fn act_on_pager(&mut self, action: Action) {

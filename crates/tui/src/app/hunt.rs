@@ -4,11 +4,11 @@
 //! turns to something else; either way the bar at the bottom says how far it came.
 
 use consort_daemon::protocol::{Call, TranscriptPage};
-use consort_model::{AgentId, ItemIndex};
+use consort_model::{AgentId, Item, ItemIndex};
 
 use super::{App, Reply, Topic};
 use crate::keys::Action;
-use crate::transcript::item::plain_text;
+use crate::transcript::item::{Look, hides, plain_text};
 
 /// Items that are searched at once.
 const PAGE: u32 = 250;
@@ -59,7 +59,14 @@ impl App {
         self.load_page(agent);
         self.redraw();
         if found {
-            return self.is_over(Topic::Search);
+            self.is_over(Topic::Search);
+            let transcript = self.transcripts.get(&agent);
+            let item = transcript.and_then(|it| it.chosen().and_then(|chosen| it.item(chosen)));
+            let hidden = item.is_some_and(|item| self.is_hidden(agent, item, &words.to_lowercase()));
+            if hidden {
+                self.tell_hidden(&words);
+            }
+            return;
         }
         let mut legs = Vec::new();
         if way != Way::Back && loaded.end < total {
@@ -73,6 +80,25 @@ impl App {
         let words = words.to_lowercase();
         self.hunt = Some(Hunt { number: self.hunts, agent, words, legs, seen, way });
         self.hunt_on();
+    }
+
+    /// Whether what was found is in the part of an item that is not shown.
+    fn is_hidden(&self, agent: AgentId, item: &Item, words: &str) -> bool {
+        let names = |id: AgentId| self.name_of(id);
+        let look = Look {
+            theme: &self.theme,
+            width: self.hits.pane_width(agent),
+            name_of: &names,
+            pictures: &self.pictures,
+            opens: "",
+        };
+        !words.is_empty() && hides(item, words, &look)
+    }
+
+    fn tell_hidden(&mut self, words: &str) {
+        let key = self.keys.label(Action::OpenItem);
+        self.say(format!("`{words}` is in the part that is not shown; {key} opens the item whole"));
+        self.until_over(Topic::Search);
     }
 
     /// Asks for the next page, or says that nothing fits.
@@ -142,12 +168,16 @@ impl App {
             }
             None => (None, None),
         };
-        let (agent, seen, found) = (hunt.agent, hunt.seen, found.map(|item| item.index.0));
         hunt.legs.extend(rest);
-        let Some(index) = found else { return self.hunt_on() };
-        self.hunt = None;
-        self.say(format!("found after {seen} items"));
-        self.until_over(Topic::Search);
+        let Some(item) = found else { return self.hunt_on() };
+        let Some(Hunt { agent, seen, words, .. }) = self.hunt.take() else { return };
+        let index = item.index.0;
+        if self.is_hidden(agent, item, &words) {
+            self.tell_hidden(&words);
+        } else {
+            self.say(format!("found after {seen} items"));
+            self.until_over(Topic::Search);
+        }
         let wanted = self.transcripts.get_mut(&agent).and_then(|transcript| transcript.show_found(index));
         if let Some(wanted) = wanted {
             self.ask_page(agent, wanted);

@@ -44,7 +44,7 @@ impl Context {
             Self::Ask => "Approvals and questions",
             Self::List => "Lists",
             Self::Settings => "Settings",
-            Self::Pager => "Help and diffs",
+            Self::Pager => "Texts: help, diffs, items",
         }
     }
 
@@ -163,6 +163,7 @@ table! {
         ItemUp "item-up" "up k" "the item before";
         ItemDown "item-down" "down j" "the next item";
         ToggleItem "toggle-item" "enter space" "unfold or fold the item";
+        OpenItem "open-item" "o" "open the item whole, however long it is";
         CopyItem "copy-item" "y" "copy the item";
         SearchHere "search-here" "/" "search";
         NextFound "next-found" "n" "the next place that fits";

@@ -1,7 +1,9 @@
-//! A text to read: the help, what an agent changed.
+//! A text to read: the help, what an agent changed, an item of a conversation.
 
 use consort_model::{AgentId, DiffText};
 use ratatui::text::Line;
+
+use super::Whole;
 
 /// What is shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +16,8 @@ pub enum Text {
     About(AgentId),
     /// What was found on this machine, and what to press.
     Welcome,
+    /// An item of a conversation with all that it holds.
+    Item(Box<Whole>),
 }
 
 /// A text to read.
@@ -38,6 +42,9 @@ impl Pager {
 
     /// Moves by so many lines.
     pub fn step(&mut self, by: isize) {
+        if let Text::Item(whole) = &mut self.text {
+            return whole.step(by, self.height);
+        }
         let count = self.lines.as_ref().map_or(0, |(_, lines)| lines.len());
         let last = count.saturating_sub(self.height);
         self.top = self.top.saturating_add_signed(by).min(last);

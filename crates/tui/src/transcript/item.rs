@@ -19,7 +19,7 @@ const FOLDED_OUTPUT: usize = 3;
 /// Lines of a diff that a folded tool call shows.
 const FOLDED_DIFF: usize = 12;
 
-/// Lines that an unfolded item shows at most; nobody reads more here, and the rest can be opened elsewhere.
+/// Lines that an unfolded item shows at most; nobody reads more here, and it can be opened whole.
 const MAX_LINES: usize = 4000;
 
 /// How things look, and where.
@@ -32,6 +32,8 @@ pub struct Look<'a> {
     pub name_of: &'a dyn Fn(AgentId) -> String,
     /// Images that are drawn.
     pub pictures: &'a Pictures,
+    /// The key that opens an item whole.
+    pub opens: &'a str,
 }
 
 /// Whether a line is left free between two items.
@@ -65,7 +67,7 @@ pub fn lines(item: &Item, open: bool, look: &Look<'_>) -> Vec<Line<'static>> {
         let more = lines.len() - MAX_LINES;
         lines.truncate(MAX_LINES);
         lines.push(Line::styled(
-            format!("… {more} more lines; copy the item to see them all"),
+            format!("… {more} more lines; {} opens the item whole", look.opens),
             look.theme.dim,
         ));
     }
@@ -381,6 +383,46 @@ pub fn pretty(value: &serde_json::Value) -> String {
     match lone {
         Some(text) => text.to_owned(),
         None => serde_json::to_string_pretty(value).unwrap_or_default(),
+    }
+}
+
+/// Whether words that an item has are in the part of it that is left out even where it is unfolded.
+pub fn hides(item: &Item, words: &str, look: &Look<'_>) -> bool {
+    // Every line but an empty one has a letter.
+    if plain_text(item).len() <= MAX_LINES {
+        return false;
+    }
+    let lines = lines(item, true, look);
+    let has = |line: &Line<'_>| line.to_string().to_lowercase().contains(words);
+    lines.len() > MAX_LINES && !lines.iter().take(MAX_LINES).any(has)
+}
+
+/// All that an item says, as plain text to read.
+pub fn whole_text(item: &Item) -> String {
+    let (title, input, output) = match &item.body {
+        ItemBody::Tool(call) if call.diffs.is_empty() => (&call.title, &call.input, call.output.as_str()),
+        ItemBody::Ask { title, body: AskBody::Approval { tool, .. }, .. } if tool.diffs.is_empty() => {
+            (title, &tool.input, "")
+        }
+        ItemBody::Ask { title, body: AskBody::Question(question), .. } => {
+            return format!("{title}\n{}", question.text);
+        }
+        ItemBody::Ask { title, body: AskBody::Approval { tool, .. }, .. } => {
+            let changes = tool.diffs.iter().map(|diff| format!("\n{}\n{}", diff.path, diff.new_text));
+            return std::iter::once(title.clone()).chain(changes).collect();
+        }
+        _ => return plain_text(item),
+    };
+    let input = if input.is_null() { String::new() } else { pretty(input) };
+    let parts = [title.as_str(), input.as_str(), output].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// What an item is, in one line.
+pub fn title(item: &Item) -> Option<String> {
+    match &item.body {
+        ItemBody::Tool(call) => Some(format!("{} {}", call.tool.verb(), clean::one_line(&call.title))),
+        _ => None,
     }
 }
 

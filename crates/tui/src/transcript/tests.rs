@@ -13,6 +13,7 @@ fn with_look<R>(width: u16, work: impl FnOnce(&Look<'_>) -> R) -> R {
         width,
         name_of: &|_: AgentId| "someone".to_owned(),
         pictures: &Pictures::default(),
+        opens: "o",
     })
 }
 

@@ -236,7 +236,8 @@ fn draw_transcript(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, id: Agent
     let columns = area.width.saturating_sub(3).max(1);
     app.hits.set_pane(id, columns, area.height);
     let names = |id: AgentId| app.state.agents.get(&id).map(|agent| agent.name.clone()).unwrap_or_default();
-    let look = Look { theme: &theme, width: columns, name_of: &names, pictures: &app.pictures };
+    let opens = app.keys.label(Action::OpenItem);
+    let look = Look { theme: &theme, width: columns, name_of: &names, pictures: &app.pictures, opens };
     let Some(transcript) = app.transcripts.get_mut(&id) else { return };
     let (loaded, empty) = (transcript.is_loaded(), transcript.is_empty());
     if !loaded || empty {
@@ -269,7 +270,7 @@ fn draw_transcript(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, id: Agent
 }
 
 /// Marks what a search found in a line on the screen.
-fn mark_found(canvas: &mut Canvas<'_>, line: Rect, searched: &str) {
+pub(super) fn mark_found(canvas: &mut Canvas<'_>, line: Rect, searched: &str) {
     let mut text = String::new();
     let mut columns = Vec::new();
     for x in line.left()..line.right() {

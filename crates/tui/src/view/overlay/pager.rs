@@ -1,4 +1,4 @@
-//! Texts to read: every key, what an agent changed.
+//! Texts to read: every key, what an agent changed, an item of a conversation.
 
 use consort_model::DiffText;
 use ratatui::layout::Rect;
@@ -6,21 +6,27 @@ use ratatui::text::{Line, Span};
 
 use super::{about, middle};
 use crate::app::{App, Hit};
-use crate::keys::{Context, TABLE};
-use crate::overlay::Pager;
+use crate::keys::{Action, Context, TABLE};
 use crate::overlay::pager::Text;
+use crate::overlay::{Pager, Whole};
 use crate::text::wrap::Prefix;
 use crate::text::{clean, diff, width};
 use crate::transcript::item::prose;
+use crate::view::pane::mark_found;
 use crate::view::{Canvas, welcome};
 
 pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, pager: &mut Pager) {
     let theme = app.theme;
+    if let Text::Item(whole) = &mut pager.text {
+        pager.height = draw_whole(app, canvas, area, whole);
+        return;
+    }
     let (title, columns) = match &pager.text {
         Text::Help => ("Every key".to_owned(), 96),
         Text::About(agent) => (app.name_of(*agent), 100),
         Text::Welcome => ("Consort".to_owned(), 96),
         Text::Changes(agent, _) => (format!("What changed where {} works", app.name_of(*agent)), area.width),
+        Text::Item(_) => return,
     };
     let inside = columns.min(area.width.saturating_sub(2)).saturating_sub(4);
     // What an agent does changes while one looks at it; the others stay as they were laid out.
@@ -32,6 +38,7 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, pager: &m
             Text::Welcome => welcome::lines(app, inside.into()).into_iter().map(|(line, _)| line).collect(),
             Text::Changes(_, None) => vec![Line::styled("asking git…", theme.dim)],
             Text::Changes(_, Some(Err(why))) => prose(why, theme.text, inside.into(), &Prefix::none()),
+            Text::Item(_) => vec![],
             Text::Changes(_, Some(Ok(diff))) => patch(diff, inside.into(), app, &mut pager.marks),
         };
         pager.lines = Some((inside, lines));
@@ -53,9 +60,39 @@ pub(super) fn draw(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, pager: &m
         canvas.line(inner.x, y, inner.width, line);
     }
     let below = lines.len().saturating_sub(pager.top + usize::from(inner.height));
-    let words =
-        if below > 0 { format!(" {below} more lines · esc closes ") } else { " esc closes ".to_owned() };
-    canvas.right(area.right() - 2, area.bottom() - 1, area.width - 4, &words, theme.dim);
+    draw_foot(app, canvas, area, below);
+}
+
+/// Draws an item with all that it holds; how many rows of it are on the screen.
+fn draw_whole(app: &mut App, canvas: &mut Canvas<'_>, area: Rect, whole: &mut Whole) -> usize {
+    let theme = app.theme;
+    let area = middle(area, area.width, u16::MAX);
+    canvas.clear(area);
+    app.hits.add(area, Hit::Overlay);
+    let inner = canvas.frame(area, &whole.title, theme.border_focused);
+    if inner.height == 0 {
+        return 0;
+    }
+    let (lines, below) = whole.view(inner.width.into(), inner.height.into(), theme.text);
+    for (y, line) in (inner.top()..inner.bottom()).zip(&lines) {
+        canvas.line(inner.x, y, inner.width, line);
+        if !whole.searched.is_empty() {
+            mark_found(canvas, Rect { y, height: 1, ..inner }, &whole.searched);
+        }
+    }
+    draw_foot(app, canvas, area, below);
+    inner.height.into()
+}
+
+/// How many lines follow, and what closes it.
+fn draw_foot(app: &App, canvas: &mut Canvas<'_>, area: Rect, below: usize) {
+    let close = app.keys.label(Action::PagerLeave);
+    let words = match below {
+        0 => format!(" {close} closes "),
+        1 => format!(" 1 more line · {close} closes "),
+        below => format!(" {below} more lines · {close} closes "),
+    };
+    canvas.right(area.right() - 2, area.bottom() - 1, area.width - 4, &words, app.theme.dim);
 }
 
 fn help(app: &App, columns: usize) -> Vec<Line<'static>> {
