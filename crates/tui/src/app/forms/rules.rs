@@ -22,7 +22,7 @@ pub(super) fn form(app: &App) -> Form {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let mut whom = vec![EVERYONE.to_owned(), format!("{IN_FOLDER}{}", app.cwd.display())];
     whom.extend(app.state.profiles.iter().map(|profile| format!("{PROFILE}{}", profile.id)));
-    whom.extend(app.focused_agent().map(|agent| format!("{AGENT}{}", agent.id)));
+    whom.extend(app.focused_agent().map(|agent| format!("{AGENT}{}", agent.name)));
     let entries = vec![
         Entry::one("effect", "effect", "a denial wins over every allowance", owned(&["allow", "deny"]), 0),
         Entry::one("whom", "for", "whose calls it covers", whom, 0),
