@@ -5,6 +5,8 @@
 //! paste, focus reports and the answers to the questions for the background colour and the terminal's name. What it does not know is swallowed
 //! whole, so that no half of a sequence is ever typed into a prompt.
 
+use std::time::Duration;
+
 /// Something that came from the terminal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
@@ -142,6 +144,12 @@ pub enum MouseAct {
     WheelDown,
 }
 
+/// How long a lone Escape, or one with a letter, may wait for what follows it.
+const FOR_A_KEY: Duration = Duration::from_millis(30);
+
+/// How long a sequence that has begun may wait for its end.
+const FOR_A_SEQUENCE: Duration = Duration::from_secs(1);
+
 /// The longest sequence that is waited for, in bytes; a longer one is not one.
 const MAX_SEQUENCE: usize = 4096;
 
@@ -206,9 +214,15 @@ impl Decoder {
         self.waiting.drain(..at.min(self.waiting.len()));
     }
 
-    /// Whether a lone Escape waits for what may follow it.
-    pub fn is_waiting(&self) -> bool {
-        self.paste.is_none() && !self.waiting.is_empty()
+    /// How long to wait for the rest of what came; none if nothing waits. What may be a key by itself waits for a moment, a
+    /// sequence that has begun as long as a slow line takes to bring the rest, which would be typed otherwise.
+    pub fn patience(&self) -> Option<Duration> {
+        match self.waiting.as_slice() {
+            [] => None,
+            _ if self.paste.is_some() => None,
+            [0x1b] | [0x1b, _] => Some(FOR_A_KEY),
+            _ => Some(FOR_A_SEQUENCE),
+        }
     }
 
     /// Nothing followed: what waits is what it is.
@@ -219,8 +233,12 @@ impl Decoder {
         let waiting = std::mem::take(&mut self.waiting);
         match waiting.as_slice() {
             [0x1b] => out.push(Input::Key(Key::plain(Code::Escape))),
+            [0x1b, 0x1b] => out.extend([Code::Escape; 2].map(|code| Input::Key(Key::plain(code)))),
             [0x1b, b'['] => out.push(Input::Key(Key::alt(Code::Char('[')))),
-            [0x1b, b'O'] => out.push(Input::Key(Key::alt(Code::Char('O')))),
+            // The letters that begin a sequence after Escape are keys with Alt where nothing follows.
+            [0x1b, letter @ (b'O' | b'P' | b'X' | b']' | b'^' | b'_')] => {
+                out.push(Input::Key(Key::alt(Code::Char(char::from(*letter)))));
+            }
             _ => {}
         }
     }

@@ -29,9 +29,6 @@ use crate::terminal::Terminal;
 use crate::text::picture::Picture;
 use crate::view;
 
-/// How long a lone Escape may wait for what follows it.
-const ESCAPE: Duration = Duration::from_millis(30);
-
 /// How long to wait before the daemon is looked for again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
@@ -265,7 +262,7 @@ impl Loop {
         };
         let mut inputs = Vec::new();
         self.decoder.feed(&bytes[..count], &mut inputs);
-        self.escape_at = self.decoder.is_waiting().then(|| Instant::now() + ESCAPE);
+        self.escape_at = self.decoder.patience().map(|patience| Instant::now() + patience);
         for input in inputs {
             self.app.input(input);
         }

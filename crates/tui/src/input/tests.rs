@@ -50,6 +50,29 @@ fn keys_are_known_in_every_form_that_terminals_send() {
 }
 
 #[test]
+fn a_sequence_that_comes_slowly_is_waited_for_and_a_lone_key_is_not() {
+    let mut decoder = Decoder::default();
+    let mut out = Vec::new();
+    assert_eq!(decoder.patience(), None);
+    decoder.feed(b"\x1bP>|xte", &mut out);
+    assert_eq!(decoder.patience(), Some(FOR_A_SEQUENCE));
+    decoder.feed(b"rm(390)\x1b\\", &mut out);
+    assert_eq!(out, [Input::Terminal { name: "xterm(390)".into() }]);
+    assert_eq!(decode(b"\x1b\x1b"), [Code::Escape; 2].map(|code| key(code, false, false, false)));
+    decoder.feed(&"ü".as_bytes()[..1], &mut out);
+    assert_eq!(decoder.patience(), Some(FOR_A_SEQUENCE), "half a character");
+    for letter in ['P', ']', '_', '^', 'X', 'O', '['] {
+        let mut decoder = Decoder::default();
+        let mut out = Vec::new();
+        decoder.feed(format!("\x1b{letter}").as_bytes(), &mut out);
+        assert_eq!(decoder.patience(), Some(FOR_A_KEY), "{letter}");
+        decoder.settle(&mut out);
+        assert_eq!(out, [key(Code::Char(letter), false, true, false)]);
+        assert_eq!(decoder.patience(), None);
+    }
+}
+
+#[test]
 fn answers_and_unknown_sequences_type_nothing() {
     let cases: &[&[u8]] =
         &[b"\x1b[?1;2c", b"\x1b[?0u", b"\x1bP1$r0m\x1b\\", b"\x1b[12;40R", b"\x1b[99;99z", b"\x1b[97;1:3u"];
