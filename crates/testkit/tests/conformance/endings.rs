@@ -125,6 +125,23 @@ pub fn daemon_killed_approval(stage: &mut Stage) {
 }
 
 pub fn agent_killed(stage: &mut Stage) {
+    // Gemini writes its session in place: a kill in that very moment leaves a file that it cannot read itself. Consort says so
+    // and begins anew, and whether the agent remembers is tried again.
+    let torn = |stage: &Stage, from: u64| {
+        let lost = |item: &Item| matches!(&item.body, ItemBody::Notice { text, .. } if text.contains("this is a new one"));
+        stage.cli == Cli::Gemini && stage.since(from).items.iter().any(lost)
+    };
+    for _ in 0..3 {
+        let from = kill_and_reopen(stage);
+        if !torn(stage, from) {
+            break;
+        }
+    }
+    remembers(stage, "marzipan");
+}
+
+/// Kills the agent in the middle of an answer and opens it again; the first item of that answer.
+fn kill_and_reopen(stage: &mut Stage) -> u64 {
     stage.turn("[[say Remember the word marzipan.]]").completed();
     stage.until_session_can_be_loaded();
     let (_, from) = stage.send("[[steady]]");
@@ -139,7 +156,7 @@ pub fn agent_killed(stage: &mut Stage) {
     assert!(stage.since(from).said().contains("beat 3"));
     stage.client.reopen(stage.agent);
     stage.client.wait_status(stage.agent, Status::Idle);
-    remembers(stage, "marzipan");
+    from
 }
 
 pub fn daemon_stopped(stage: &mut Stage) {
