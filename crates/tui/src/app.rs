@@ -506,14 +506,17 @@ impl App {
         let means = if colours && !self.memory.pictures_hidden { self.terminal_means } else { Means::Words };
         if self.pictures.means() != means {
             self.pictures.set_means(means);
-            self.transcripts.values_mut().for_each(Transcript::forget_pictures);
-            self.redraw();
+            self.lay_pictures_out_anew();
         }
     }
 
     /// A picture was drawn, or could not be.
     pub fn picture_drawn(&mut self, key: pictures::Key, picture: Option<Picture>) {
         self.pictures.drew(key, picture.map(|picture| picture.lines));
+        self.lay_pictures_out_anew();
+    }
+
+    fn lay_pictures_out_anew(&mut self) {
         self.transcripts.values_mut().for_each(Transcript::forget_pictures);
         self.damage.panes = true;
     }
@@ -521,7 +524,7 @@ impl App {
     /// Another program had the terminal: what it knew of pictures may be gone.
     pub fn forget_pictures(&mut self) {
         self.pictures.forget();
-        self.transcripts.values_mut().for_each(Transcript::forget_pictures);
+        self.lay_pictures_out_anew();
         self.redraw();
     }
 

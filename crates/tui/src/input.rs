@@ -2,8 +2,8 @@
 //!
 //! Owns the decoding alone and never reads by itself, so the loop can wait for everything in one place. Understands plain
 //! keys as terminals have always sent them, xterm's modifiers, the kitty keyboard protocol, SGR mouse reports, bracketed
-//! paste, focus reports and the answers to the questions for the background colour and the terminal's name. What it does not know is swallowed
-//! whole, so that no half of a sequence is ever typed into a prompt.
+//! paste, focus reports and the answers to the questions for the background colour and the terminal's name. What it does
+//! not know is swallowed whole, so that no half of a sequence is ever typed into a prompt.
 
 use std::time::Duration;
 

@@ -7,6 +7,7 @@ use consort_model::{AgentId, Attachment, Availability, Lifecycle, PromptId};
 use uuid::Uuid;
 
 use super::{App, Connection, Editing, Effect, Focus, Reply};
+use crate::editor::Editor;
 use crate::keys::Action;
 use crate::overlay::Overlay;
 use crate::text::fuzzy;
@@ -256,22 +257,28 @@ impl App {
 
     /// Puts a prompt that was refused back to where it was written.
     pub(super) fn put_back(&mut self, agent: AgentId, draft: Draft) {
-        let known = self.state.agents.contains_key(&agent);
-        let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };
+        let composer = self.composer_of(agent);
         if composer.is_empty() {
             composer.replace(draft.text);
         }
-        if known && !draft.images.is_empty() {
+        if self.state.agents.contains_key(&agent) && !draft.images.is_empty() {
             self.images.entry(agent).or_default().splice(0..0, draft.images);
         }
         self.redraw();
     }
 
+    /// Where a prompt for an agent is written: one that is not there is still to be made.
+    fn composer_of(&mut self, agent: AgentId) -> &mut Editor {
+        match self.state.agents.contains_key(&agent) {
+            true => self.composers.entry(agent).or_default(),
+            false => &mut self.blank,
+        }
+    }
+
     /// The screen is left before the daemon could be told of these prompts: they become drafts again.
     pub fn keep_unsent(&mut self, unsent: Vec<(AgentId, String)>) {
         for (agent, text) in unsent.into_iter().rev() {
-            let known = self.state.agents.contains_key(&agent);
-            let composer = if known { self.composers.entry(agent).or_default() } else { &mut self.blank };
+            let composer = self.composer_of(agent);
             let rest = composer.text().to_owned();
             composer.replace(if rest.is_empty() { text } else { format!("{text}\n{rest}") });
         }
