@@ -44,6 +44,17 @@ impl Key {
     }
 }
 
+/// What there is of an image.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Drawing {
+    /// Nothing, or nothing yet.
+    None,
+    /// It was tried, and nothing could be made of it.
+    Failed,
+    /// Its lines.
+    Lines(Vec<Line<'static>>),
+}
+
 /// A picture to be drawn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wanted {
@@ -90,27 +101,23 @@ impl Pictures {
         *self = Self { means, count: self.count, ..Self::default() };
     }
 
-    /// The lines of an image within so many columns; none while there are none.
-    pub fn lines(&self, image: &Image, columns: usize, open: bool) -> Option<Vec<Line<'static>>> {
+    /// What there is of an image within so many columns; what there is not yet is wanted.
+    pub fn find(&self, image: &Image, columns: usize, open: bool) -> Drawing {
         if self.means == Means::Words {
-            return None;
+            return Drawing::None;
         }
         let key = Key::of(image, columns, open);
         match self.drawn.get(&key) {
-            Some(drawn) => drawn.clone(),
+            Some(Some(lines)) => Drawing::Lines(lines.clone()),
+            Some(None) => Drawing::Failed,
             None => {
                 let mut missed = self.missed.borrow_mut();
                 if !self.asked.contains(&key) && missed.iter().all(|(other, _)| *other != key) {
                     missed.push((key, image.clone()));
                 }
-                None
+                Drawing::None
             }
         }
-    }
-
-    /// Whether it was tried to draw an image, and nothing could be made of it.
-    pub fn has_failed(&self, image: &Image, columns: usize, open: bool) -> bool {
-        self.means != Means::Words && matches!(self.drawn.get(&Key::of(image, columns, open)), Some(None))
     }
 
     /// What is to be drawn next, which counts as asked for from here on. A few at a time: they come as they are done.
@@ -180,45 +187,44 @@ mod tests {
     #[test]
     fn an_image_is_asked_for_once_and_shown_once_it_is_drawn() {
         let mut pictures = pictures();
-        assert_eq!(pictures.lines(&image("a"), 40, false), None);
-        assert_eq!(pictures.lines(&image("a"), 40, false), None);
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::None);
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::None);
         let wanted = pictures.wanted();
         assert_eq!(wanted.len(), 1);
-        assert_eq!(pictures.lines(&image("a"), 40, false), None);
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::None);
         assert_eq!(pictures.wanted(), []);
         pictures.drew(wanted[0].key, Some(vec![Line::raw("x")]));
-        assert_eq!(pictures.lines(&image("a"), 40, false), Some(vec![Line::raw("x")]));
-        assert_eq!(pictures.lines(&image("a"), 30, false), None, "another width is another picture");
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::Lines(vec![Line::raw("x")]));
+        assert_eq!(pictures.find(&image("a"), 30, false), Drawing::None, "another width is another picture");
         assert_eq!(pictures.wanted().len(), 1);
     }
 
     #[test]
     fn one_that_cannot_be_drawn_is_not_tried_again() {
         let mut pictures = pictures();
-        pictures.lines(&image("a"), 40, false);
+        pictures.find(&image("a"), 40, false);
         let key = pictures.wanted()[0].key;
         pictures.drew(key, None);
-        assert_eq!(pictures.lines(&image("a"), 40, false), None);
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::Failed);
         assert_eq!(pictures.wanted(), []);
-        assert!(pictures.has_failed(&image("a"), 40, false));
-        assert!(!pictures.has_failed(&image("b"), 40, false), "it was not tried");
+        assert_eq!(pictures.find(&image("b"), 40, false), Drawing::None, "it was not tried");
     }
 
     #[test]
     fn what_comes_after_the_terminal_forgot_is_not_shown() {
         let mut pictures = pictures();
-        pictures.lines(&image("a"), 40, false);
+        pictures.find(&image("a"), 40, false);
         let key = pictures.wanted()[0].key;
         pictures.forget();
         pictures.drew(key, Some(vec![Line::raw("x")]));
-        assert_eq!(pictures.lines(&image("a"), 40, false), None);
+        assert_eq!(pictures.find(&image("a"), 40, false), Drawing::None);
         assert_eq!(pictures.wanted().len(), 1);
     }
 
     #[test]
     fn without_colours_nothing_is_asked_for() {
         let mut pictures = Pictures::default();
-        pictures.lines(&image("a"), 40, false);
+        pictures.find(&image("a"), 40, false);
         assert_eq!(pictures.wanted(), []);
     }
 
@@ -226,11 +232,11 @@ mod tests {
     fn the_oldest_are_let_go() {
         let mut pictures = pictures();
         for n in 0..MAX_HELD + 10 {
-            pictures.lines(&image(&n.to_string()), 40, false);
+            pictures.find(&image(&n.to_string()), 40, false);
             let key = pictures.wanted()[0].key;
             pictures.drew(key, Some(vec![]));
         }
         assert_eq!(pictures.drawn.len(), MAX_HELD);
-        assert_eq!(pictures.lines(&image("0"), 40, false), None);
+        assert_eq!(pictures.find(&image("0"), 40, false), Drawing::None);
     }
 }

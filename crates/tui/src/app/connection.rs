@@ -3,6 +3,7 @@
 use consort_daemon::protocol::{
     Answered, Call, ErrorBody, Notification, ProfileCheck, Sent, Snapshot, TranscriptPage,
 };
+use consort_model::command::Refusal;
 use consort_model::event::AgentEvent;
 use consort_model::{
     Agent, AgentId, AskId, DiffText, Event, ItemIndex, ProfileId, Relation, Stamped, State, TurnOutcome,
@@ -350,7 +351,7 @@ impl App {
                 self.prompt_refused(agent, error);
                 self.put_back(agent, draft);
             }
-            (Reply::Answer(_), Err(error)) => self.complain(not_counted(&error.message)),
+            (Reply::Answer(_), Err(error)) => self.complain(not_counted(error)),
             (Reply::Answers, Ok(text)) => match read::<Vec<Answered>>(&text) {
                 Ok(told) => self.answers_told(&told),
                 Err(problem) => self.complain(problem),
@@ -418,13 +419,13 @@ impl App {
 }
 
 /// Why an answer does not count, without the id that the daemon names the request by.
-fn not_counted(message: &str) -> String {
-    match message.split_once("` is not open: ") {
-        Some((_, why)) => {
-            let why = why.split(';').next().unwrap_or(why);
+fn not_counted(error: ErrorBody) -> String {
+    match serde_json::from_value(error.data) {
+        Ok(Refusal::NotOpen { settled, .. }) => {
+            let why = settled.unwrap_or_else(|| "it was answered or cancelled".to_owned());
             format!("that request is not open any more: {why}")
         }
-        None => message.to_owned(),
+        _ => error.message,
     }
 }
 

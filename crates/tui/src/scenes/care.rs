@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use consort_model::command::Refusal;
 use consort_model::{Answer, Attachment, Image, Question, TurnOutcome};
 
 use super::*;
@@ -182,9 +183,9 @@ fn a_question_is_answered_with_up_and_down_and_needs_what_it_needs() {
 #[test]
 fn who_answered_too_late_is_told_what_was_answered() {
     let mut scene = Scene::new(120, 40, with_asks(vec![]), talked());
-    let message =
-        "`01a1e396-5eb8-7000-8000-000000000000` is not open: a person denied it; `consort inbox` lists it";
-    scene.app.answered(Reply::Answer(ask_id(60)), Err(refusal(message)));
+    let wanted = "01a1e396-5eb8-7000-8000-000000000000".to_owned();
+    let late = Refusal::NotOpen { wanted, settled: Some("a person denied it".to_owned()) };
+    scene.app.answered(Reply::Answer(ask_id(60)), Err(late.into()));
     scene.settle();
     scene.sees("that request is not open any more: a person denied it");
     scene.does_not_see("01a1e396");

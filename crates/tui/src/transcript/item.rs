@@ -8,7 +8,7 @@ use consort_model::{
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::pictures::Pictures;
+use crate::pictures::{Drawing, Pictures};
 use crate::text::theme::Theme;
 use crate::text::wrap::{self, Prefix};
 use crate::text::{clean, diff, markdown, width};
@@ -165,9 +165,13 @@ fn picture(
     look: &Look<'_>,
 ) -> Vec<Line<'static>> {
     let room = columns.saturating_sub(width::of_spans(&prefix.rest));
-    let failed = if look.pictures.has_failed(image, room, open) { ", cannot be shown" } else { "" };
+    let (failed, drawn) = match look.pictures.find(image, room, open) {
+        Drawing::None => ("", vec![]),
+        Drawing::Failed => (", cannot be shown", vec![]),
+        Drawing::Lines(lines) => ("", lines),
+    };
     let mut lines = prose(&format!("[{}{failed}]", image.words()), look.theme.dim, columns, prefix);
-    for mut line in look.pictures.lines(image, room, open).unwrap_or_default() {
+    for mut line in drawn {
         line.spans.splice(0..0, prefix.rest.iter().cloned());
         lines.push(line);
     }
